@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from ...core.settings import Settings
     from ...learning.rules.candidates import Candidate
-    from ...learning.rules.contradicts import Compare, Compared
     from ...learning.rules.journal import Entry
     from ...learning.rules.learned_rules import Done, LearnedRules, Plan
+    from ...learning.rules.questions import Compare, Compared
     from ...learning.rules.rules_file import Place
     from ...learning.rules.standing import Standing
     from ...paths import Paths

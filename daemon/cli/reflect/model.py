@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from ...core.errors import ReflectdError, UserError
-from ...learning.rules import contradicts, signals
+from ...learning.rules import questions
 from ...learning.rules.candidates import for_a_model
-from ...learning.rules.contradicts import Compared
-from ...learning.rules.signals import Read, Reading, Stands, batches
+from ...learning.rules.questions import Compared, Read, Reading, Stands, batches
 from ...paths import Paths
 from ..progress import Progress
 from ..render import count, money, plain
@@ -62,19 +61,19 @@ class OwnModel:
         """As ``Reader`` has it."""
         from ...api.asking import Asking
 
-        template = _template(self.project, self.state_dir, signals.PURPOSE)
-        return asyncio.run(Asking().run(signals.read(said, stands, template, secrets.token_hex(8))))
+        template = _template(self.project, self.state_dir, questions.SIGNALS)
+        return asyncio.run(Asking().run(questions.read(said, stands, template, secrets.token_hex(8))))
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
         """As ``Reader`` has it. What it takes is told before."""
         from ...api.asking import Asking
 
         try:
-            template = _template(self.project, self.state_dir, contradicts.PURPOSE)
-            prompt = contradicts.prompt_of(text, statements, template, "0" * 16)
-            name, takes = _takes([prompt], contradicts.TOKENS_OUT)
+            template = _template(self.project, self.state_dir, questions.CONTRADICTS)
+            prompt = questions.compare_prompt(text, statements, template, "0" * 16)
+            name, takes = _takes([prompt], questions.COMPARE_TOKENS)
             say(f"{name} looks for contradictions: {takes}")
-            flow = contradicts.compare(text, statements, template, secrets.token_hex(8))
+            flow = questions.compare(text, statements, template, secrets.token_hex(8))
             found = asyncio.run(asyncio.wait_for(Asking().run(flow), WAIT_S))
         except TimeoutError:
             found = Compared(why=f"no model answered in {WAIT_S:.0f} s")
@@ -86,10 +85,10 @@ class OwnModel:
 
     def estimate(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> str:
         """What reading all of these takes."""
-        template = _template(self.project, self.state_dir, signals.PURPOSE)
+        template = _template(self.project, self.state_dir, questions.SIGNALS)
         parts = batches(said)
-        prompts = [signals.prompt_of(part, stands, template, "0" * 16) for part in parts]
-        name, takes = _takes(prompts, signals.TOKENS_OUT * len(said))
+        prompts = [questions.read_prompt(part, stands, template, "0" * 16) for part in parts]
+        name, takes = _takes(prompts, questions.READ_TOKENS * len(said))
         return f"{count(len(said), 'message')} for {name}: {count(len(parts), 'call')} with {takes}"
 
 
@@ -113,7 +112,7 @@ class HostModel:
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
         """As ``Reader`` has it."""
-        some = list(statements)[: contradicts.MOST]
+        some = list(statements)[: questions.MOST]
         try:
             found = self._asked("contradicts", {"text": text, "statements": some})
             return Compared(tuple(found["contradicts"]), tuple(found["same"]), str(found["why"]))
@@ -152,7 +151,7 @@ def stands_in(rules: LearnedRules, journal: Mapping[str, Any]) -> list[Stands]:
     once: dict[str, Stands] = {}
     for each in found:
         once.setdefault(each.text, each)
-    return list(once.values())[: signals.STANDS]
+    return list(once.values())[: questions.STANDS]
 
 
 def read_with(reader: Reader, scan: Scan, rules: LearnedRules, *, most: int = 0, quiet: bool) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -18,15 +19,15 @@ import msgspec
 from ...core import events as ev
 from ...core.errors import BadReply, Rejected, Unavailable
 from ...engine.features.feature import Feature, Page, Parts, Route
-from . import consents, contradicts, signals
+from . import consents, questions
 from .candidates import Candidate
 from .page import RulesPage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from ...core.llm import Prompt, Reply
     from ...core.session import Session
-    from ...core.transcript import Model
     from ...engine.hosts.host import Instance
     from ...store.db import Statement
     from .consents import Consent
@@ -49,7 +50,7 @@ class _Said(msgspec.Struct):
 class _ToRead(msgspec.Struct):
     session: str
     messages: list[_Said]
-    stands: list[signals.Stands] = []
+    stands: list[questions.Stands] = []
 
 
 class _ToCompare(msgspec.Struct):
@@ -167,51 +168,43 @@ class Rules(Feature):
         why nobody was asked. Raises ``BadReply`` and ``Rejected``.
         """
         asked = _of(body, _ToRead)
-        s, instance = self._attended(asked.session)
-        if why := self._unasked(s):
-            return {"readings": {}, "why": why}
-        said = [Candidate("", m.text, m.prior) for m in asked.messages[: signals.BATCH]]
-        template, model = await self._asking(s, instance, signals.PURPOSE)
-        nonce = secrets.token_hex(8)
-        flow = signals.read(said, asked.stands, template, nonce, session=s.id, model=model)
-        found = await self.parts.asking.run(flow, s, ANSWER_S)
-        return {
-            "readings": {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()},
-            "why": found.why,
-        }
+        said = [Candidate("", m.text, m.prior) for m in asked.messages[: questions.BATCH]]
+        found = await self._ask(asked.session, questions.SIGNALS, partial(questions.read, said, asked.stands))
+        if isinstance(found, str):
+            return {"readings": {}, "why": found}
+        readings = {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()}
+        return {"readings": readings, "why": found.why}
 
     async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
         those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
         """
         asked = _of(body, _ToCompare)
-        s, instance = self._attended(asked.session)
-        if why := self._unasked(s):
-            return {"contradicts": [], "same": [], "why": why}
-        template, model = await self._asking(s, instance, contradicts.PURPOSE)
-        nonce = secrets.token_hex(8)
-        flow = contradicts.compare(asked.text, asked.statements, template, nonce, session=s.id, model=model)
-        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        flow = partial(questions.compare, asked.text, asked.statements)
+        found = await self._ask(asked.session, questions.CONTRADICTS, flow)
+        if isinstance(found, str):
+            return {"contradicts": [], "same": [], "why": found}
         return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
 
-    def _unasked(self, s: Session) -> str:
-        """Why no model is asked for this session, "" when one may be."""
+    async def _ask(
+        self, session: str, purpose: str, flow: Callable[..., Generator[Prompt, Reply, T]]
+    ) -> T | str:
+        """Ask the small model of whoever judges this session, with the prompt that counts in its folder; why
+        no model is asked. Raises ``BadReply`` and ``Rejected``.
+        """
+        s, instance = self._attended(session)
         if not self._world.calls.models(s.host):
             return "no model is set up for the sessions of this host"
         if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
             return "nobody typed /reflect in this session just now"
-        return ""
-
-    async def _asking(self, s: Session, instance: Instance, name: str) -> tuple[str, Model | None]:
-        """The prompt that counts in the session's folder, and the session's own model. Raises
-        ``Rejected``.
-        """
         texts = await asyncio.to_thread(self._world.prompt_texts, s.directory)
         try:
             turn = (await self.parts.messages.read(s, instance)).turn
         except (Unavailable, BadReply) as e:
             raise Rejected(f"session {s.id} could not be read: {e}") from e
-        return texts[name], turn.model if turn is not None else None
+        model = turn.model if turn is not None else None
+        asking = flow(texts[purpose], secrets.token_hex(8), session=s.id, model=model)
+        return await self.parts.asking.run(asking, s, ANSWER_S)
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What nobody used."""

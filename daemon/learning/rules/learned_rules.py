@@ -25,9 +25,9 @@ from ..texts import refusal
 from . import journal as journals
 from . import preferences, rules_file
 from .changes import Change, Pair, changes_of, entries, highest_rule, settle
-from .contradicts import Compare, Compared, Statement
 from .journal import same
 from .journal_file import ProjectJournal
+from .questions import Compare, Compared, Statement
 from .rules_file import Place
 from .section import PREFERENCES, RULES, Document, Rule, checked, joined
 from .standing import WORKSHOP, Standing, reconcile, standing
