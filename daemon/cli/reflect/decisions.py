@@ -13,6 +13,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ...learning.rules.candidates import Candidate
     from ...learning.rules.journal import Entry
     from ...learning.rules.learned_rules import Done, LearnedRules, Plan
-    from ...learning.rules.questions import Compare, Compared
+    from ...learning.rules.questions import Compare
     from ...learning.rules.rules_file import Place
     from ...learning.rules.standing import Standing
     from ...paths import Paths
@@ -301,7 +302,7 @@ class Decisions:
     def __init__(self, rules: LearnedRules, compare: Compare | None = None, host: str = "") -> None:
         """``compare``: a model that says what a text contradicts. ``host``: whose file counts, of two."""
         self.rules = rules
-        self._compare = _remembering(compare) if compare is not None else None
+        self._compare = cache(compare) if compare is not None else None  # a question and its answer need it
         self.places: tuple[Place, ...] = ()
         self.place: Place | None = None
         self.no_place = ""
@@ -548,19 +549,6 @@ def _pattern(base: Proposal, signal: Mapping[str, Any], quotes: Mapping[str, Any
     said = tuple((str(q.get("day", "")), one_line(redact(str(q.get("text", ""))))) for q in kept)
     text, often = redact(" ".join(str(signal["content"]).split())), int(signal["occurrences"])
     return replace(base, text=text, signals=(str(signal["id"]),), count=often, quotes=said)
-
-
-def _remembering(compare: Compare) -> Compare:
-    """The same text is compared with the same statements once: a question and its answer need it both."""
-    known: dict[tuple[str, tuple[str, ...]], Compared] = {}
-
-    def asked(text: str, statements: Sequence[str]) -> Compared:
-        key = text, tuple(statements)
-        if key not in known:
-            known[key] = compare(text, statements)
-        return known[key]
-
-    return asked
 
 
 def _lined(s: Stands) -> Stands:

@@ -37,6 +37,7 @@ POLL_S: Final = 0.1
 POLLS: Final = 10  # what a hook told is stored a moment later
 PAGE: Final = 50  # sessions of a page of history
 T = TypeVar("T")
+A = TypeVar("A", questions.Read, questions.Compared)
 MOST_CHARS: Final = 200
 ANSWER_S: Final = 120.0  # for one question to a model
 TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
@@ -187,8 +188,8 @@ class Rules(Feature):
         return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
 
     async def _ask(
-        self, session: str, purpose: str, flow: Callable[..., Generator[Prompt, Reply, T]]
-    ) -> T | str:
+        self, session: str, purpose: str, flow: Callable[..., Generator[Prompt, Reply, A]]
+    ) -> A | str:
         """Ask the small model of whoever judges this session, with the prompt that counts in its folder; why
         no model is asked. Raises ``BadReply`` and ``Rejected``.
         """

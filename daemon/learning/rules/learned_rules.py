@@ -181,7 +181,7 @@ class LearnedRules:
         said = next((s for s in look.statements if same(s.text, text)), None)
         found = Compared()
         if compare is not None and said is None and look.statements:
-            found = compare(text, [s.text for s in look.statements])
+            found = compare(text, tuple(s.text for s in look.statements))
         twins = {(s.id, s.where) for s in (look.statements[at] for at in found.same) if s.id and not s.own}
         near = next(
             (

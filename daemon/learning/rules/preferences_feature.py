@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -16,9 +17,9 @@ from ...core.errors import Unavailable, UserError
 from ...core.given import folded, known_as
 from ...core.offers import Moment, Offer
 from ...engine.features.feature import Feature, Parts
-from ..playbook.playbooks import RULES, identity, rules_of
+from ..playbook.playbooks import rules_of
 from ..state import ReflectState
-from .preferences import place, those_that_count
+from .preferences import those_that_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ HEADING: Final = (
     "What the person prefers in this project (what they ask for in the session and the project's own rules "
     "come first):"
 )
-Read = tuple[tuple[object, ...], tuple[Offer, ...]]
 
 
 class Preferences(Feature):
@@ -41,52 +41,34 @@ class Preferences(Feature):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = parts.world
-        self._read: OrderedDict[str, Read] = OrderedDict()
-        self._states: OrderedDict[str, ReflectState] = OrderedDict()
+        self._state = lru_cache(DIRECTORIES_KEPT)(lambda of: ReflectState(parts.world.db.path.parent, of))
+        self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
 
     def gives(self, directory: str) -> bool:
         """Where the person vouched for one. Asked with each batch of a host's events."""
         return self._state(directory).has("preferences")
 
     async def ready(self, s: Session, moment: Moment) -> None:
-        """Read the project's file, if anything changed since it was last read."""
+        """Read the project's file."""
         if not moment.begins or not self.gives(s.directory):
             return
-        self._read[s.directory] = await asyncio.to_thread(
-            self._look, s.directory, self._read.get(s.directory)
-        )
+        self._read[s.directory] = await asyncio.to_thread(self._look, s.directory)
         self._read.move_to_end(s.directory)
         while len(self._read) > DIRECTORIES_KEPT:
             self._read.popitem(last=False)
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """When a session starts, and when it lost its context."""
-        found = self._read.get(s.directory)
-        return () if found is None or not moment.begins or not self.gives(s.directory) else found[1]
+        return self._read.get(s.directory, ()) if moment.begins and self.gives(s.directory) else ()
 
-    def _state(self, directory: str) -> ReflectState:
-        found = self._states.get(directory)
-        if found is None:
-            found = self._states[directory] = ReflectState(self._world.db.path.parent, directory)
-            while len(self._states) > DIRECTORIES_KEPT:
-                self._states.popitem(last=False)
-        return found
-
-    def _look(self, directory: str, known: Read | None) -> Read:
-        project, state = Path(directory), self._state(directory)
+    def _look(self, directory: str) -> tuple[Offer, ...]:
         try:
-            file = place(project).path
-            paths = (file, state.folder / "preferences.json", *(project / name for name in RULES))
-            stamp = tuple(map(identity, paths))
-            if known is not None and known[0] == stamp:
-                return known
             said = folded("\n".join(rules_of(directory)))
-            found = [
+            return tuple(
                 Offer(f"preference:{known_as(p.text)[:16]}", "preference", f"- {p.text}", 0.0, HEADING)
-                for p in those_that_count(project, state)
+                for p in those_that_count(Path(directory), self._state(directory))
                 if p.known and not p.refused and folded(p.text) not in said
-            ]
+            )
         except (UserError, Unavailable) as error:
             self._world.log.warning("no preferences are offered", directory=directory, error=str(error))
-            return (), ()
-        return stamp, tuple(found)
+            return ()

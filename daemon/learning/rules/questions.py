@@ -155,8 +155,8 @@ def read(
     def understood(answer: Mapping[str, object]) -> dict[int, Reading]:
         return _readings(_list(answer.get("signals")), stands[:STANDS], len(said))
 
-    readings, *more = yield from _asked(prompt, understood)
-    return Read(readings or {}, *more)
+    readings, why, cost, bad = yield from _asked(prompt, understood)
+    return Read(readings or {}, why, cost, bad)
 
 
 def compare(
@@ -176,8 +176,9 @@ def compare(
         found = [_list(answer.get(key, [])) for key in ("contradicts", "same")]
         return [tuple(sorted({n - 1 for n in f if type(n) is int and 1 <= n <= many})) for f in found]
 
-    places, *more = yield from _asked(prompt, understood)
-    return Compared(*(places or [(), ()]), *more)
+    places, why, cost, bad = yield from _asked(prompt, understood)
+    contradicts, same = places or [(), ()]
+    return Compared(contradicts, same, why, cost, bad)
 
 
 def _prompt(
