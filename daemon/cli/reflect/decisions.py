@@ -160,56 +160,49 @@ def stored(found: object) -> Proposal | None:
 # --- what is asked -------------------------------------------------------------------------------------
 
 
+_NO: Final = ("skip", "nothing is changed")
+_SKIP: Final = ("skip", "nothing is written")
+_NEVER: Final = "never suggest it again"
+_BOTH: Final[dict[str, tuple[Answer, str]]] = {"Keep both (different contexts)": ("both", "both stand")}
+_PLAIN: Final[dict[str, dict[str, tuple[Answer, str]]]] = {
+    "unlearn": {
+        "Archive it": ("archive", "it moves to the archived rules"),
+        "Remove it entirely": ("delete", "it is not even archived"),
+        "Keep it": _NO,
+    },
+    "undo": {"Undo it": ("do", "the file becomes what it was"), "Leave it": _NO},
+    "dismiss": {"Dismiss": ("do", _NEVER), "Skip for now": _NO},
+    "restore": {"Restore": ("do", "suggest it again"), "Leave it": _NO},
+    "near": {
+        "Update its text": ("reword", "its text is replaced, in its place"),
+        **_BOTH,
+        "Skip for now": _SKIP,
+    },
+}
+
+
 def answers(p: Proposal) -> dict[str, tuple[Answer, str]]:
     """Each label that may be chosen, what it means, and what is said of it."""
     add: dict[str, tuple[Answer, str]] = {}
     if p.target:
         add[f"Add to {PurePosixPath(p.target).name}"] = ("rule", "a rule that always holds")
     add["Add to Workshop"] = ("soft", p.kept)
-    skip: dict[str, tuple[Answer, str]] = {"Skip for now": ("skip", "nothing is written")}
     match p.kind:
         case "pattern":
-            return {
-                **add,
-                "Dismiss": ("dismiss", "never suggest it again"),
-                "Skip for now": ("skip", "ask again next time"),
-            }
+            return {**add, "Dismiss": ("dismiss", _NEVER), "Skip for now": ("skip", "ask again next time")}
         case "learn":
-            asked = dict(reversed(add.items())) if p.soft else add
-            return {**asked, "Don't add it": ("skip", "nothing is written")}
+            return {**(dict(reversed(add.items())) if p.soft else add), "Don't add it": _SKIP}
         case "conflict":
             names = [s.id for s in p.stands if s.id]
             gone = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} archived"
-            found: dict[str, tuple[Answer, str]] = {}
-            if names:
-                found["Replace existing rule"] = ("replace", gone)
+            found: dict[str, tuple[Answer, str]] = (
+                {"Replace existing rule": ("replace", gone)} if names else {}
+            )
             kept = "what stands stays, and the new rule is not suggested again"
             found["Keep existing, dismiss new"] = ("dismiss" if p.signals else "skip", kept)
-            return {**found, "Keep both (different contexts)": ("both", "both stand")}
-        case "near":
-            return {
-                "Update its text": ("reword", "its text is replaced, in its place"),
-                "Keep both (different contexts)": ("both", "both stand"),
-                **skip,
-            }
-        case "unlearn":
-            return {
-                "Archive it": ("archive", "it moves to the archived rules"),
-                "Remove it entirely": ("delete", "it is not even archived"),
-                "Keep it": ("skip", "nothing is changed"),
-            }
-        case "undo":
-            return {
-                "Undo it": ("do", "the file becomes what it was"),
-                "Leave it": ("skip", "nothing is changed"),
-            }
-        case "dismiss":
-            return {
-                "Dismiss": ("do", "never suggest it again"),
-                "Skip for now": ("skip", "nothing is changed"),
-            }
-        case "restore":
-            return {"Restore": ("do", "suggest it again"), "Leave it": ("skip", "nothing is changed")}
+            return {**found, **_BOTH}
+        case _:
+            return _PLAIN[p.kind]
 
 
 def question(p: Proposal) -> Question:
