@@ -12,7 +12,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -38,18 +38,6 @@ HOST_S: Final = 150.0
 MOST_IN_HOST: Final = 200  # messages that one `/reflect` has read
 
 
-class Reader(Protocol):
-    """Who is asked. Neither raises for an answer that does not come."""
-
-    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """What each of these messages teaches."""
-        ...
-
-    def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """What a new rule contradicts, or repeats."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class OwnModel:
     """A model API or program of the person's settings, asked by this process."""
@@ -58,14 +46,14 @@ class OwnModel:
     state_dir: Path
 
     def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """As ``Reader`` has it."""
+        """What each of these messages teaches; why not, where no answer comes."""
         from ...api.asking import Asking
 
         template = _template(self.project, self.state_dir, questions.SIGNALS)
         return asyncio.run(Asking().run(questions.read(said, stands, template, secrets.token_hex(8))))
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """As ``Reader`` has it. What it takes is told before."""
+        """What a new rule contradicts, or repeats. What it takes is told before."""
         from ...api.asking import Asking
 
         try:
@@ -100,7 +88,7 @@ class HostModel:
     where: Paths
 
     def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """As ``Reader`` has it."""
+        """What each of these messages teaches; why not, where no answer comes."""
         messages = [{"text": c.text, "prior": c.prior} for c in said]
         body = {"messages": messages, "stands": msgspec.to_builtins(list(stands))}
         try:
@@ -111,7 +99,7 @@ class HostModel:
             return Read({}, str(error))
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """As ``Reader`` has it."""
+        """What a new rule contradicts, or repeats; why it is not known, where no answer comes."""
         some = list(statements)[: questions.MOST]
         try:
             found = self._asked("contradicts", {"text": text, "statements": some})
@@ -154,7 +142,9 @@ def stands_in(rules: LearnedRules, journal: Mapping[str, Any]) -> list[Stands]:
     return list(once.values())[: questions.STANDS]
 
 
-def read_with(reader: Reader, scan: Scan, rules: LearnedRules, *, most: int = 0, quiet: bool) -> bool:
+def read_with(
+    reader: OwnModel | HostModel, scan: Scan, rules: LearnedRules, *, most: int = 0, quiet: bool
+) -> bool:
     """Have the candidates of a scan read, and count what they teach. ``most``: how many at most, 0 for all.
     Whether each batch was answered; what was not read stays a candidate.
     """

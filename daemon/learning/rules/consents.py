@@ -6,8 +6,7 @@ records of the same consent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...core.consent import TYPED
 from ...store.retention import old
@@ -24,9 +23,10 @@ _ANSWER: Final = "answer"
 _INTO: Final = "INTO consents (session, digest, source, kind, label, place, at) VALUES (?, ?, ?, ?, ?, '', ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """What a host told. ``source``: the id of the agent's call, or of the message that was typed."""
+class Consent(NamedTuple):
+    """What a host told. ``source``: the id of the agent's call, or of the message that was typed. ``label``:
+    ``TYPED`` for a command, for which there is no dialog.
+    """
 
     session: str
     digest: str
@@ -34,11 +34,6 @@ class Consent:
     label: str
     at: int
     spent: int
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether it is a command, for which there is no dialog."""
-        return self.label == TYPED
 
 
 def answer(session: str, source: str, answers: Iterable[Chosen], at: int) -> Statement:

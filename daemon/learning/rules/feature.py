@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import msgspec
 
 from ...core import events as ev
+from ...core.consent import TYPED
 from ...core.errors import BadReply, Rejected, Unavailable
 from ...engine.features.feature import Feature, Page, Parts, Route
 from . import consents, questions
@@ -151,7 +152,7 @@ class Rules(Feature):
             raise Rejected(
                 "the host told of no answer of a person to exactly this, in this session, just now"
             )
-        if found[0].is_typed:  # the same words may be typed again, and then count again
+        if found[0].label == TYPED:  # the same words may be typed again, and then count again
             found = [c for c in found if not c.spent]
         if not found or any(c.spent for c in found):
             raise Rejected("this answer was used before; ask the person again, with a new question")

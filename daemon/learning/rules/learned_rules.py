@@ -130,20 +130,18 @@ class LearnedRules:
         reconcile(loaded.journal, documents, entries(self.changes), self.journal.day())
         rows = standing(loaded.journal, documents)
         said = [Statement(r.text, r.id, r.where, own=r.note == "another") for r in rows if r.active]
-        own = [
+        own = [(name, line) for name, doc in documents for line in doc.own() if line.part != "archived"]
+        said += [
             Statement(sentence, "", f"{name}:{line.line}", own=True)
-            for name, doc in documents
-            for line in doc.own()
-            if line.part != "archived"
+            for name, line in own
             for sentence in _SENTENCE_END.split(line.text)
         ]
-        by_hand = [
+        by_hand = tuple(
             Statement(line.text, "", f"{name}:{line.line}", own=True)
-            for name, doc in documents
-            for line in doc.own()
+            for name, line in own
             if line.part == "active"
-        ]
-        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(by_hand), (*told, *problems))
+        )
+        return Look(tuple(rows), tuple(said), loaded.journal, by_hand, (*told, *problems))
 
     def places(self, *, soft: bool = False) -> tuple[Place, ...]:
         """The files that a new rule can go to: one, or two of which a person must choose. Raises
@@ -183,15 +181,8 @@ class LearnedRules:
         if compare is not None and said is None and look.statements:
             found = compare(text, tuple(s.text for s in look.statements))
         twins = {(s.id, s.where) for s in (look.statements[at] for at in found.same) if s.id and not s.own}
-        near = next(
-            (
-                r
-                for r in look.rows
-                if r.active and r.rule is not None and r.note != "another" and r.soft == soft
-                and (r.id, r.where) in twins
-            ),
-            None,
-        )  # fmt: skip
+        mine = (r for r in look.rows if r.active and r.rule is not None and r.soft == soft)
+        near = next((r for r in mine if r.note != "another" and (r.id, r.where) in twins), None)
         conflicts = tuple(look.statements[at] for at in found.contradicts)
         return Plan(text, soft, look, said, near, conflicts, marks)
 

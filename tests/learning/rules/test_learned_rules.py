@@ -160,17 +160,6 @@ def test_another_s_rules_are_never_changed(machine: Machine) -> None:
     assert "**[rule-001]** Use bun (archived" in machine.text
 
 
-@pytest.mark.shows("RULES-13")
-def test_two_at_once_lose_nothing(machine: Machine) -> None:
-    """Both were asked before either wrote: both rules stand, with different numbers."""
-    (place,) = machine.rules.places()
-    seen = machine.mark()
-    for text in ("Use bun", "Run lint"):
-        machine.rules.learn(text, place, seen)
-    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
-    assert all(f"[rule-00{n}]** {text}" in machine.text for n, text in ((1, "Use bun"), (2, "Run lint")))
-
-
 def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
     """Its folder is called temp: what this person learned and what stands in the file is theirs again."""
     machine.learn("Use bun")
@@ -189,19 +178,6 @@ def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     assert machine.rules.playbook.history()[0].what == "pat-001 became rule-001"
     assert machine.rules.undo().told == ("the playbook's point that said the same is back",)
     assert "pat-001" in path.read_text()
-
-
-@pytest.mark.shows("FR6")
-def test_a_preference_is_kept_in_the_file(machine: Machine) -> None:
-    """Without Workshop: a file of its own, whose text the state folder knows; no rule in CLAUDE.md."""
-    machine.learn("Prefer short answers", soft=True)
-    path = machine.project / ".claude" / "memory" / "preferences.md"
-    assert "- **[rule-001]** Prefer short answers (learned: 2025-11-27)\n" in path.read_text()
-    assert machine.text == ""
-    entry = machine.journal()["learned_rules"][0]
-    assert (entry["target"], entry["file"]) == ("workshop_preference", ".claude/memory/preferences.md")
-    machine.rules.unlearn("rule-001", machine.mark(".claude/memory/preferences.md"))
-    assert "(archived: 2025-11-27, reason: no longer applies)" in path.read_text()
 
 
 @pytest.mark.shows("FR6")
