@@ -11,27 +11,145 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from collections import OrderedDict
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from ...core import events as ev
 from ...core.consent import TYPED
-from ...core.errors import BadReply, Rejected, Unavailable
+from ...core.errors import BadReply, Rejected, Unavailable, UserError
+from ...core.given import folded, known_as
+from ...core.offers import Moment, Offer
 from ...engine.features.feature import Feature, Page, Parts, Route
-from . import consents, questions
+from ...store.retention import old
+from ..playbook.playbooks import rules_of
+from ..state import ReflectState
+from . import questions
 from .candidates import Candidate
 from .page import RulesPage
+from .preferences import those_that_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from ...core.consent import Chosen
     from ...core.llm import Prompt, Reply
     from ...core.session import Session
     from ...engine.hosts.host import Instance
     from ...store.db import Statement
-    from .consents import Consent
+    from ...store.readonly import Reads
+
+# --- what hosts told: digests only. Columns of the table that are empty were for other records ------------
+
+KEEP_MS: Final = 2 * 86_400_000
+_ANSWER: Final = "answer"
+_INTO: Final = "INTO consents (session, digest, source, kind, label, place, at) VALUES (?, ?, ?, ?, ?, '', ?)"
+
+
+class Consent(NamedTuple):
+    """What a host told. ``source``: the id of the agent's call, or of the message that was typed. ``label``:
+    ``TYPED`` for a command, for which there is no dialog.
+    """
+
+    session: str
+    digest: str
+    source: str
+    label: str
+    at: int
+    spent: int
+
+
+def consent_answered(session: str, source: str, answers: Iterable[Chosen], at: int) -> Statement:
+    """A person answered. The same call again changes nothing."""
+    rows = [(session, a.digest, source, _ANSWER, a.label, at) for a in answers]
+    return (f"INSERT OR IGNORE {_INTO}", rows)
+
+
+def consent_typed(session: str, digest: str, message: str, at: int) -> Statement:
+    """A person typed our command."""
+    return (f"INSERT OR IGNORE {_INTO}", [(session, digest, message, TYPED, TYPED, at)])
+
+
+def consents_told(db: Reads, session: str, digest: str, since: int) -> list[Consent]:
+    """The answers to that question, or the commands with that wish, newest first."""
+    rows = db.read(
+        "SELECT session, digest, source, label, at, spent FROM consents "
+        "WHERE session = ? AND digest = ? AND kind IN (?, ?) AND at >= ? ORDER BY at DESC, source DESC",
+        (session, digest, _ANSWER, TYPED, since),
+    )
+    return [Consent(*row) for row in rows]
+
+
+def consent_spent(consent: Consent, at: int) -> Statement:
+    """Use it. No row changes when it was used before, or an answer to the same question was."""
+    return (
+        "UPDATE consents SET spent = ?1 WHERE session = ?2 AND digest = ?3 AND source = ?4 AND spent = 0 "
+        "AND (kind = ?5 OR NOT EXISTS "
+        "(SELECT 1 FROM consents WHERE session = ?2 AND digest = ?3 AND spent > 0))",
+        [(at, consent.session, consent.digest, consent.source, TYPED)],
+    )
+
+
+def old_consents(now_ms: int) -> Statement:
+    """What nobody used in time."""
+    return (f"DELETE FROM consents WHERE {old('consents')}", [(now_ms - KEEP_MS,)])
+
+
+# --- preferences ------------------------------------------------------------------------------------
+
+DIRECTORIES_KEPT: Final = 50
+HEADING: Final = (
+    "What the person prefers in this project (what they ask for in the session and the project's own rules "
+    "come first):"
+)
+
+
+class Preferences(Feature):
+    """Offers a person's preferences before anything that was learned. Of the project's file only what the
+    person typed or trusted is given, and only what ``learning.texts.refusal`` has nothing against. What
+    Workshop keeps, Workshop gives. A file that can't be read gives nothing, and the log says why.
+    """
+
+    name: ClassVar = "preferences"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._state = lru_cache(DIRECTORIES_KEPT)(lambda of: ReflectState(parts.world.db.path.parent, of))
+        self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
+
+    def gives(self, directory: str) -> bool:
+        """Where the person vouched for one. Asked with each batch of a host's events."""
+        return self._state(directory).has("preferences")
+
+    async def ready(self, s: Session, moment: Moment) -> None:
+        """Read the project's file."""
+        if not moment.begins or not self.gives(s.directory):
+            return
+        self._read[s.directory] = await asyncio.to_thread(self._look, s.directory)
+        self._read.move_to_end(s.directory)
+        while len(self._read) > DIRECTORIES_KEPT:
+            self._read.popitem(last=False)
+
+    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """When a session starts, and when it lost its context."""
+        return self._read.get(s.directory, ()) if moment.begins and self.gives(s.directory) else ()
+
+    def _look(self, directory: str) -> tuple[Offer, ...]:
+        try:
+            said = folded("\n".join(rules_of(directory)))
+            return tuple(
+                Offer(f"preference:{known_as(p.text)[:16]}", "preference", f"- {p.text}", 0.0, HEADING)
+                for p in those_that_count(Path(directory), self._state(directory))
+                if p.known and not p.refused and folded(p.text) not in said
+            )
+        except (UserError, Unavailable) as error:
+            self._world.log.warning("no preferences are offered", directory=directory, error=str(error))
+            return ()
+
 
 FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
 POLL_S: Final = 0.1
@@ -77,7 +195,7 @@ class Rules(Feature):
         """Note what a person answered and typed."""
         match event:
             case ev.QuestionAnswered():
-                self._world.later(consents.answer(event.session, event.call, event.answers, event.t))
+                self._world.later(consent_answered(event.session, event.call, event.answers, event.t))
             case ev.CommandTyped():
                 self._typed.pop(event.session, None)
                 self._typed[event.session] = self._world.clock.now_ms()
@@ -85,7 +203,7 @@ class Rules(Feature):
                     del self._typed[next(iter(self._typed))]
                 if not event.digest:
                     return
-                self._world.later(consents.type_in(event.session, event.digest, event.message, event.t))
+                self._world.later(consent_typed(event.session, event.digest, event.message, event.t))
             case _:
                 pass
 
@@ -136,7 +254,7 @@ class Rules(Feature):
         async with self._lock:
             consent = await self._told(s.id, digest)
             now = self._world.clock.now_ms()
-            if not await self._world.db.commit(consents.spend(consent, now), durable=True):
+            if not await self._world.db.commit(consent_spent(consent, now), durable=True):
                 raise Rejected("this answer was used before; ask the person again, with a new question")
         self._world.log.info("consent used", session=s.id, source=consent.source)
         return {"session": s.id, "label": consent.label, "at": consent.at}
@@ -145,7 +263,7 @@ class Rules(Feature):
         """The newest answer that a host told of. Raises ``Rejected`` when there is none that counts."""
         db, since = self._world.db, self._world.clock.now_ms() - FRESH_MS
         for _ in range(POLLS):
-            if found := consents.told(db, session, digest, since):
+            if found := consents_told(db, session, digest, since):
                 break
             await asyncio.sleep(POLL_S)
         else:
@@ -210,7 +328,7 @@ class Rules(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What nobody used."""
-        return (consents.prune(now_ms),)
+        return (old_consents(now_ms),)
 
 
 def _of(body: Mapping[str, Any], form: type[T]) -> T:
