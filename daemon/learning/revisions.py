@@ -135,12 +135,17 @@ class RevisionsOf(Generic[R]):
 
     def before(self, revision: Revision) -> bytes | None:
         """What the file was before it; None when there was no file. Raises ``UserError`` when that is not
-        kept any more.
+        kept any more, or damaged.
         """
         found = next((self._read(p) for p in self._paths() if _number(p) == revision.number), None)
         if found is None:
             raise UserError(f"{revision.noun} {revision.number} is not kept any more")
-        return found[1]
+        try:
+            return None if found[1] is None else zlib.decompress(found[1])
+        except zlib.error:
+            raise UserError(
+                f"what the file was before {revision.noun} {revision.number} can't be read"
+            ) from None
 
     def wanted(self, number: int = 0, now: str | None = None) -> R:
         """The one that would be undone: this one; for 0 the newest that nobody undid. ``now``: the digest of
@@ -195,12 +200,13 @@ class RevisionsOf(Generic[R]):
         return sorted(found, reverse=True)
 
     def _read(self, path: Path) -> tuple[R, bytes | None] | None:
+        """A revision with what the file was, packed; None for one that can't be read."""
         try:
             found: dict[str, Any] = msgspec.json.decode(read_bytes(path, 2 * FILE_LIMIT) or b"")
             packed = next(found[name] for name in _CONTENT if name in found)
-            content = None if packed is None else zlib.decompress(b64decode(packed))
+            content = None if packed is None else b64decode(packed, validate=True)
             return msgspec.convert(found, self._form), content
-        except (OSError, ValueError, TypeError, RecursionError, StopIteration, zlib.error):
+        except (OSError, ValueError, TypeError, RecursionError, StopIteration):
             return None
 
 

@@ -129,6 +129,11 @@ def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path,
         (tmp_path / "state" / "00000001.revision.json").write_text(bad)
         assert [r.number for r in kept.all()] == [2]
     assert file.read_bytes() == b"two"
+    path = tmp_path / "state" / "00000002.revision.json"
+    path.write_text(path.read_text().replace('"content_before":"', '"content_before":"AAAA'))
+    with pytest.raises(UserError, match="was before revision 2 can't be read"):
+        kept.undo(0, at=2)
+    assert file.read_bytes() == b"two"
 
 
 @pytest.mark.shows("I44")

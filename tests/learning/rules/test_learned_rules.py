@@ -180,20 +180,6 @@ def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
     assert "pat-001" in path.read_text()
 
 
-@pytest.mark.shows("FR6")
-def test_workshop_is_told_where_it_is_installed(machine: Machine) -> None:
-    """Argument by argument and without a shell; it injects its own, so no file is written."""
-    args = machine.workshop("exit 0")
-    machine.learn("Prefer short answers", soft=True)
-    told = ["--workspace", ".claude/memory", "preference", "Prefer short answers", "--category", "reflect"]
-    assert args.read_text().splitlines() == told
-    assert not (machine.project / ".claude" / "memory").exists()
-    assert machine.journal()["learned_rules"][0]["file"] == "workshop"
-    done = machine.rules.unlearn("rule-001", "")
-    assert done.told == ("Workshop keeps it until you remove it there",)
-    assert machine.entries() == [("rule-001", "Prefer short answers", False)]
-
-
 def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
     """Another program of that name, or a version that does not know the category: told, and nothing lost."""
     machine.workshop("echo \"Invalid value for '--category'\" >&2; exit 2")
