@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from ...client import request
 from ...core.errors import BadReply, ReflectdError, Unavailable
 from ...paths import find_socket
-from ..reflect.scan import OPEN_S, PAGE_S, listed
+from ..reflect.reading import OPEN_S, PAGE_S, listed
 from .askers import ROUTE
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...core.llm import Prompt
     from ...learning.rules.candidates import Candidate
     from ...learning.rules.learned_rules import LearnedRules
-    from .scan import Scan
+    from .reading import Scan
 
 WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key
 HOST_S: Final = 150.0

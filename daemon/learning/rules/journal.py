@@ -315,9 +315,9 @@ def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
     return found
 
 
-def promote(
+def new_rule(
     journal: Journal,
-    names: Sequence[str],
+    names: Iterable[str],
     *,
     content: str,
     target: Target,
@@ -325,39 +325,30 @@ def promote(
     day: str,
     taken: Iterable[str] = (),
 ) -> Entry:
-    """Make a rule of these signals; of none, a rule that a person states. ``file``: which file it is written
-    to. ``taken``: ids of rules that stand elsewhere, such as in that file. Raises ``UserError``.
+    """The entry of a rule of these signals; of none, of a rule that a person states. ``put`` adds it. ``file``:
+    which file it is written to. ``taken``: ids of rules that stand elsewhere, such as in that file.
     """
-    found = [signal_named(journal, name) for name in names]
     used = [r["id"] for r in journal["learned_rules"]] + list(taken)
     numbers = [int(m[1]) for name in used if (m := RULE_ID.fullmatch(name))]
-    for signal in found:
-        signal["status"] = "promoted"
-    rule: Entry = {
+    return {
         "id": f"rule-{max(numbers, default=0) + 1:03d}",
         "content": content,
-        "source_signals": [s["id"] for s in found],
+        "source_signals": list(dict.fromkeys(names)),
         "promoted_at": day,
         "target": target,
         "file": file,
         "active": True,
     }
-    journal["learned_rules"].append(rule)
-    return rule
 
 
-def archive(journal: Journal, name: str, *, reason: str, day: str) -> Entry:
-    """A rule no longer applies; it is kept as history. Raises ``UserError``."""
-    rule = rule_named(journal, name)
-    rule |= {"active": False, "archived_at": day, "reason": reason}
-    return rule
+def archived(rule: Entry, *, reason: str, day: str) -> Entry:
+    """The entry of a rule that no longer applies; it is kept as history."""
+    return {**rule, "active": False, "archived_at": day, "reason": reason}
 
 
-def remove(journal: Journal, name: str) -> Entry:
-    """Take a rule out of the journal. Raises ``UserError``."""
-    rule = rule_named(journal, name)
-    journal["learned_rules"] = [r for r in journal["learned_rules"] if r is not rule]
-    return rule
+def promoted(journal: Journal, names: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """What becomes of these signals when a rule is made of them, as ``put`` takes it. Raises ``UserError``."""
+    return tuple((name, signal_named(journal, name)["status"], "promoted") for name in names)
 
 
 def put(

@@ -92,7 +92,6 @@ class _Step:
     """
 
     change: Change
-    rule: Mapping[str, Any]
     place: Place | None = None
     data: bytes | None = None
     made_from: str = ""
@@ -214,25 +213,33 @@ class LearnedRules:
             twin = _twin(journal, files, text)
             if twin is not None:
                 return _linked(journal, twin, signals)
-            entry = self._promote(journal, files, text, place.name, signals, soft=soft)
-            status = tuple((name, "pending", "promoted") for name in entry["source_signals"])
+            taken = [rule.id for _, doc in files for rule in doc.rules]
+            entry = journals.new_rule(
+                journal,
+                signals,
+                content=text,
+                target="workshop_preference" if soft else "claude_md",
+                file=place.name,
+                day=self.journal.day(),
+                taken=[*taken, highest_rule(self.changes)],
+            )
             what = f"learned {entry['id']}" + (f" in place of {', '.join(replaces)}" if replaces else "")
-            change = Change(0, 0, what, by=by, soft=soft, signals=status)
+            status = journals.promoted(journal, signals)
+            change = Change(0, 0, what, by=by, soft=soft, rules=((None, entry),), signals=status)
             if soft and not replaces and self._keeps_in_workshop(entry, told):
-                return _Step(replace(change, rules=((None, dict(entry)),)), entry)
-            day, pairs = entry["promoted_at"], list[Pair]([(None, dict(entry))])
-            doc = self._document(place, seen, soft=soft)
+                return _Step(change)
+            day, doc, pairs = entry["promoted_at"], self._document(place, seen, soft=soft), [*change.rules]
             data = doc.append(entry["id"], text, day)
             for name in replaces:
-                row = _row(journal, files, name)
-                before, reason = dict(journals.rule_named(journal, name)), f"replaced by {entry['id']}"
+                row, reason = _row(journal, files, name), f"replaced by {entry['id']}"
                 later = Document(data, doc.form)
                 data = later.archive(_line(later, row), day, reason)
-                pairs.append((before, dict(journals.archive(journal, name, reason=reason, day=day))))
+                before = journals.rule_named(journal, name)
+                pairs.append((before, journals.archived(before, reason=reason, day=day)))
             if soft:
                 preferences.vouch(self.journal.state, [text], self._clock.now_ms())
                 preferences.make_its_folder(place.path)
-            return _Step(replace(change, rules=tuple(pairs)), entry, place, data, _mark(doc))
+            return _Step(replace(change, rules=tuple(pairs)), place, data, _mark(doc))
 
         return self._run(step)
 
@@ -255,21 +262,17 @@ class LearnedRules:
             row = _row(journal, files, name)
             if not row.active and not delete:
                 raise UserError(f"{name} is archived already")
-            before, day = dict(journals.rule_named(journal, name)), self.journal.day()
-            after = None
-            if delete:
-                journals.remove(journal, name)
-            else:
-                after = dict(journals.archive(journal, name, reason=reason, day=day))
+            before, day = journals.rule_named(journal, name), self.journal.day()
+            after = None if delete else journals.archived(before, reason=reason, day=day)
             what = f"{'removed' if delete else 'archived'} {name}"
             change = Change(0, 0, what, reason, by, soft=row.soft, rules=((before, after),))
             if row.rule is None:
                 told += ["Workshop keeps it until you remove it there"] * (row.file == WORKSHOP)
-                return _Step(change, after or before)
+                return _Step(change)
             place, doc = self._of(row, files, seen)
             line = _line(doc, row)
             data = doc.remove(line) if delete else doc.archive(line, day, reason)
-            return _Step(change, after or before, place, data, _mark(doc))
+            return _Step(change, place, data, _mark(doc))
 
         return self._run(step)
 
@@ -284,16 +287,12 @@ class LearnedRules:
             new = self.check(text, soft=row.soft)
             if row.rule is None or not row.active:
                 raise UserError(f"{name} stands in no file that could be changed")
-            before = dict(journals.rule_named(journal, name))
-            status, entry = _promoted(journal, name, signals)
-            entry["content"] = new
             place, doc = self._of(row, files, seen)
             data = doc.reword(_line(doc, row), new)
             if row.soft:
                 preferences.vouch(self.journal.state, [new], self._clock.now_ms())
-            pairs = ((before, dict(entry)),)
-            change = Change(0, 0, f"reworded {name}", soft=row.soft, rules=pairs, signals=status)
-            return _Step(change, entry, place, data, _mark(doc))
+            change = _sourced(journal, row, f"reworded {name}", signals, content=new)
+            return _Step(change, place, data, _mark(doc))
 
         return self._run(step)
 
@@ -309,18 +308,16 @@ class LearnedRules:
             pairs = tuple((after, before) for before, after in change.rules)
             _refuse_later(journal, pairs)
             signals = tuple((name, now, was) for name, was, now in change.signals)
-            journals.put(journal, pairs, signals)
             what, name = undo_of(change), change.number
             back = Change(0, 0, what, by=by, undoes=name, soft=change.soft, rules=pairs, signals=signals)
-            entry = next((entry for pair in pairs for entry in reversed(pair) if entry), {})
             if not change.file:
-                if entry.get("file") == WORKSHOP:
+                if any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
                     told.append("Workshop is not told: `workshop preferences` shows what it keeps")
-                return _Step(back, entry)
+                return _Step(back)
             place = self._place(change, files)
             among = [c for c in self.changes.all() if c.file == change.file]
             self.changes.refuse_edited(change, digest(place.read()), place.path, among)
-            return _Step(back, entry, place, self.changes.before(change), change.after)
+            return _Step(back, place, self.changes.before(change), change.after)
 
         done = self._run(step)
         return replace(done, told=(*done.told, *self._given_back(change)))
@@ -356,12 +353,14 @@ class LearnedRules:
             documents = [(place.name, doc) for place, doc in files]
             reconcile(journal, documents, entries(self.changes), self.journal.day())
             made = step(journal, files, told)
-            change = replace(made.change, at=self._clock.now_ms())
+            change = replace(made.change, at=self._clock.now_ms(), file=made.place.name if made.place else "")
             if made.place is None:
-                return Done(self.changes.note(change), made.rule)
-            change = replace(change, file=made.place.name)
-            file, data = made.place.path, made.data
-            return Done(self.changes.keep(change, data, file=file, made_from=made.made_from), made.rule)
+                change = self.changes.note(change)
+            else:
+                file = made.place.path
+                change = self.changes.keep(change, made.data, file=file, made_from=made.made_from)
+            journals.put(journal, change.rules, change.signals)
+            return Done(change, next((after or before or {} for before, after in change.rules), {}))
 
         found = self.journal.change(edit)
         done = found.result
@@ -401,20 +400,6 @@ class LearnedRules:
         return ["the playbook's point that said the same is back"]
 
     # --- parts of a change -----------------------------------------------------------------------------
-
-    def _promote(
-        self, journal: Journal, files: Files, text: str, file: str, signals: Sequence[str], *, soft: bool
-    ) -> Entry:
-        taken = [rule.id for _, doc in files for rule in doc.rules]
-        return journals.promote(
-            journal,
-            signals,
-            content=text,
-            target="workshop_preference" if soft else "claude_md",
-            file=file,
-            day=self.journal.day(),
-            taken=[*taken, highest_rule(self.changes)],
-        )
 
     def _keeps_in_workshop(self, entry: Entry, told: list[str]) -> bool:
         """Whether Workshop is installed and keeps it; else the file must. Raises ``Unavailable``."""
@@ -500,20 +485,14 @@ def _linked(journal: Journal, row: Standing, signals: Sequence[str]) -> _Step:
     """A rule says already what these signals ask for: they are its sources too. Raises ``UserError``."""
     if not signals or row.note == "another":
         raise UserError(f"{row.id} in {row.file} says that already: {row.text}")
-    before = dict(journals.rule_named(journal, row.id))
-    status, entry = _promoted(journal, row.id, signals)
     what = f"{row.id} says already what {', '.join(signals)} {'asks' if len(signals) == 1 else 'ask'} for"
-    return _Step(Change(0, 0, what, soft=row.soft, rules=((before, dict(entry)),), signals=status), entry)
+    return _Step(_sourced(journal, row, what, signals))
 
 
-def _promoted(
-    journal: Journal, name: str, signals: Sequence[str]
-) -> tuple[tuple[tuple[str, str, str], ...], Entry]:
-    """Make these signals sources of a rule: what became of their status, and its entry."""
-    entry = journals.rule_named(journal, name)
-    found = [journals.signal_named(journal, signal) for signal in signals]
-    status = tuple((signal["id"], signal["status"], "promoted") for signal in found)
-    entry["source_signals"] = list(dict.fromkeys([*entry["source_signals"], *signals]))
-    for signal in found:
-        signal["status"] = "promoted"
-    return status, entry
+def _sourced(journal: Journal, row: Standing, what: str, signals: Sequence[str], **more: str) -> Change:
+    """The change that makes these signals sources of a rule. ``more``: what else its entry says then."""
+    before = journals.rule_named(journal, row.id)
+    sources = list(dict.fromkeys([*before["source_signals"], *signals]))
+    pair = (before, {**before, **more, "source_signals": sources})
+    status = journals.promoted(journal, signals)
+    return Change(0, 0, what, soft=row.soft, rules=(pair,), signals=status)

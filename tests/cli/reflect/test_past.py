@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daemon import paths
-from daemon.cli.reflect.scan import pages
+from daemon.cli.reflect.reading import pages
 from daemon.core.errors import Unavailable
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox

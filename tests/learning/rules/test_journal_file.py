@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, promote, restore
+from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, restore
 from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, ProjectJournal, place
 from daemon.testing import FakeClock
+from tests.support.reflecting import promote
 from tests.support.secrets import TOKENS
 
 SECRET = TOKENS["anthropic"][0]
