@@ -325,8 +325,8 @@ def new_rule(
     day: str,
     taken: Iterable[str] = (),
 ) -> Entry:
-    """The entry of a rule of these signals; of none, of a rule that a person states. ``put`` adds it. ``file``:
-    which file it is written to. ``taken``: ids of rules that stand elsewhere, such as in that file.
+    """The entry of a rule of these signals, or that a person states; ``put`` adds it. ``file``: which file it
+    is written to. ``taken``: ids of rules that stand elsewhere, such as in that file.
     """
     used = [r["id"] for r in journal["learned_rules"]] + list(taken)
     numbers = [int(m[1]) for name in used if (m := RULE_ID.fullmatch(name))]
@@ -347,7 +347,7 @@ def archived(rule: Entry, *, reason: str, day: str) -> Entry:
 
 
 def promoted(journal: Journal, names: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
-    """What becomes of these signals when a rule is made of them, as ``put`` takes it. Raises ``UserError``."""
+    """What becomes of signals that a rule is made of, as ``put`` takes it. Raises ``UserError``."""
     return tuple((name, signal_named(journal, name)["status"], "promoted") for name in names)
 
 

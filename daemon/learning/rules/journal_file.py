@@ -25,7 +25,7 @@ from ...files.atomic import set_aside, write_atomic
 from ...files.bounded import read_bytes, reason
 from ...files.folders import make_folder
 from ...files.verdict import make_reflection
-from ..state import ReflectState
+from ..state import ReflectState, problem_of
 from . import journal as journals
 from .journal import Journal
 
@@ -90,7 +90,7 @@ class ProjectJournal:
 
     def read(self) -> Loaded:
         """The journal as it is, empty where there is none. Never raises."""
-        if problem := self._problem():
+        if problem := problem_of(self.project, self.path):
             return Loaded(self._empty(), problem, refused=True)
         try:
             raw = read_bytes(self.path, LIMIT, follow=False)
@@ -116,7 +116,7 @@ class ProjectJournal:
         Raises ``Unavailable``, ``UserError`` for a folder that can have no journal, and whatever ``edit``
         raises; nothing is written then.
         """
-        if problem := self._problem():
+        if problem := problem_of(self.project, self.path):
             raise UserError(problem)
         with nullcontext() if dry_run else alone(self.state.folder):
             loaded = self.read()
@@ -160,17 +160,6 @@ class ProjectJournal:
             if isinstance(stone, dict) and isinstance(stone.get("content"), str):
                 journal["tombstones"] += [] if stone["content"] in there else [stone]
         return journal
-
-    def _problem(self) -> str:
-        """Why this folder can have no journal, "" when it can."""
-        if os.path.realpath(self.project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
-            return f"{self.project} is no project"
-        for folder in self.path.parents:
-            if folder == self.project:
-                break
-            if folder.is_symlink():
-                return f"{folder} is a link: nothing is read or written there"
-        return ""
 
     def _make_folder(self) -> None:
         folder = self.path.parent
