@@ -131,24 +131,25 @@ class ProjectJournal:
                 raise UserError(f"{error}. {loaded.problem}: the next scan begins a new one") from None
             _redact_new(journal, known)
             text = _dumped(journal)
-            same = text == before and os.path.lexists(self.path) and not loaded.problem
-            if same and after is not None and not dry_run:
+            written = not dry_run and (
+                text != before or bool(loaded.problem) or not os.path.lexists(self.path)
+            )
+            if written:
+                now = self._clock.now_ms()
+                if loaded.problem and os.path.lexists(self.path):
+                    aside = set_aside(self.path, str(now))
+                    told.append(f"{loaded.problem}; it is kept as {aside.name}, and a new one was begun")
+                self._make_folder()
+                # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
+                stones = {stone["content"]: stone for stone in journal["tombstones"]}
+                if stones != self.state.load("tombstones"):
+                    self.state.save("tombstones", stones, now)
+                write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
+            elif loaded.problem:
+                told.append(loaded.problem)
+            if after is not None and not dry_run:
                 after(journal, result)
-            if dry_run or same:
-                return Changed(result, journal, False, (loaded.problem,) if loaded.problem else ())
-            now = self._clock.now_ms()
-            if loaded.problem and os.path.lexists(self.path):
-                aside = set_aside(self.path, str(now))
-                told.append(f"{loaded.problem}; it is kept as {aside.name}, and a new one was begun")
-            self._make_folder()
-            # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
-            stones = {stone["content"]: stone for stone in journal["tombstones"]}
-            if stones != self.state.load("tombstones"):
-                self.state.save("tombstones", stones, now)
-            write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
-            if after is not None:
-                after(journal, result)
-        return Changed(result, journal, True, tuple(told))
+        return Changed(result, journal, written, tuple(told))
 
     def _empty(self) -> Journal:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
