@@ -52,8 +52,7 @@ from .learning.embed.vectors import SharedEmbedder
 from .learning.lessons.feature import Memory
 from .learning.page import LearnedPage
 from .learning.playbook.feature import Playbook
-from .learning.rules.feature import Rules
-from .learning.rules.preferences_feature import Preferences
+from .learning.rules.feature import Preferences, Rules
 from .server import listener
 from .server.accepting import Accepting
 from .server.codec import MAX_BODY

@@ -25,7 +25,7 @@ from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Said
 from daemon.files.prompts import read_layer
-from daemon.learning.rules import contradicts, signals
+from daemon.learning.rules import questions
 from daemon.learning.rules.candidates import Candidate, candidate_of, for_a_person
 from evals.replies import answered
 from evals.report import counted
@@ -46,7 +46,7 @@ class Message(msgspec.Struct):
     """One labelled message."""
 
     text: str
-    type: signals.Kind
+    type: questions.Kind
     prior_assistant: str | None = ""
     content: str = ""
 
@@ -95,9 +95,9 @@ def main(argv: list[str]) -> int:
 def show(args: argparse.Namespace, messages: Sequence[Message], rules: Sequence[Rule], folder: Path) -> int:
     """Write the prompts, or print the figures by the replies."""
     texts = read_layer(paths.shipped("prompts")).texts
-    batches = dict(named("signals", signals.batches(messages)))
+    batches = dict(named("signals", questions.batches(messages)))
     pairs = dict(named("contradicts", rules))
-    flows: dict[str, Callable[[str], Generator[Prompt, Reply, signals.Read | contradicts.Compared]]]
+    flows: dict[str, Callable[[str], Generator[Prompt, Reply, questions.Read | questions.Compared]]]
     flows = {name: partial(_read, batch, texts["signals"]) for name, batch in batches.items()}
     flows |= {name: partial(_compare, rule, texts["contradicts"]) for name, rule in pairs.items()}
     found = answered(folder, flows, dump=args.dump is not None)
@@ -206,23 +206,23 @@ def classes() -> Sequence[tuple[str, tuple[str, ...]]]:
     return (*((s, (s,)) for s in SIGNALS), ("all signals", SIGNALS))
 
 
-def _read(batch: Sequence[Message], template: str, nonce: str) -> Generator[Prompt, Reply, signals.Read]:
-    return signals.read([candidate(m) for m in batch], (), template, nonce)
+def _read(batch: Sequence[Message], template: str, nonce: str) -> Generator[Prompt, Reply, questions.Read]:
+    return questions.read([candidate(m) for m in batch], (), template, nonce)
 
 
-def _compare(rule: Rule, template: str, nonce: str) -> Generator[Prompt, Reply, contradicts.Compared]:
-    return contradicts.compare(rule.rule, rule.statements, template, nonce)
+def _compare(rule: Rule, template: str, nonce: str) -> Generator[Prompt, Reply, questions.Compared]:
+    return questions.compare(rule.rule, rule.statements, template, nonce)
 
 
 def _said(batch: Sequence[Message], found: object) -> list[Outcome]:
-    if not isinstance(found, signals.Read):
+    if not isinstance(found, questions.Read):
         return []
-    read: Mapping[int, signals.Reading] = found.readings
+    read: Mapping[int, questions.Reading] = found.readings
     return [Outcome(m.text, m.type, read[at].type if at in read else "") for at, m in enumerate(batch)]
 
 
 def _met(rule: Rule, found: object) -> list[Outcome]:
-    if not isinstance(found, contradicts.Compared):
+    if not isinstance(found, questions.Compared):
         return []
     outcomes = []
     for at, statement in enumerate(rule.statements):

@@ -7,12 +7,14 @@ and their content is what the person said. `reflectd reflect` has a model read a
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable, UserError, words
 from ..core.transcript import Said
-from ..learning.rules.candidates import by_keyword
+from ..learning.rules.candidates import KEYWORDS, candidate_of, quote_of, timestamp, typed
+from ..learning.rules.journal import MAX_CONTENT
 
 if TYPE_CHECKING:
     import os
@@ -31,16 +33,38 @@ def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     def take(said: Said) -> None:
-        if (signal := by_keyword(said, path.name)) is not None:
+        if (signal := _by_keyword(said, path.name)) is not None:
             found.append(signal)
 
     each_said(path, take)
-    counted: dict[str, int] = {}
+    counted: Counter[str] = Counter()
     for signal in found:
         day = signal["timestamp"][:10].replace("-", "") or "00000000"
-        counted[day] = counted.get(day, 0) + 1
+        counted[day] += 1
         signal["id"] = f"sig-{day}-{counted[day]:03d}"
-    return [{"id": signal.pop("id"), **signal} for signal in found]
+    return found
+
+
+def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
+    """The signal of a message by the keywords of the requirements alone, in its form (FR1); None for none."""
+    candidate = candidate_of(said, file)
+    kind = next((k for k in KEYWORDS if k in candidate.why), "") if candidate is not None else ""
+    if candidate is None or not kind:
+        return None
+    of, polarity = typed(kind)
+    quote = quote_of(candidate, candidate.seen[0])
+    return {
+        "id": "",
+        "type": of,
+        **({"polarity": polarity} if polarity else {}),
+        "content": " ".join(candidate.text.split())[:MAX_CONTENT],
+        "context": quote.context,
+        "severity": {"instruction": "high", "correction": "medium"}.get(kind, "low"),
+        "timestamp": timestamp(said.at),
+        "source_file": file,
+        "line": said.line,
+        "session": said.session,
+    }
 
 
 def each_said(path: Path, take: Callable[[Said], object]) -> None:

@@ -20,8 +20,7 @@ from ..engine.pages.sections import action, link, piece, row, section, when
 from ..files import upward
 from .playbook import learned_points
 from .records import NOBODY, Learned, Record
-from .revisions import undone as undone_revisions
-from .rules.changes import undone
+from .revisions import undone
 from .rules.journal import against, dismiss, is_due, same
 from .rules.learned_rules import LearnedRules
 from .rules.rules_file import chosen as chosen_place
@@ -159,22 +158,19 @@ class LearnedPage(Feature):
     @staticmethod
     def _changes(chosen: Path, rules: LearnedRules, query: Mapping[str, Any]) -> Json:
         """The changes of files, newest first, each with its undo."""
-        changes, revisions = rules.changes.all(), rules.playbook.history()
-        gone, back = undone(changes), undone_revisions(revisions)
         every = [
-            (c.at, f"r{c.number}", f"{c.what}: {c.why}" if c.why else c.what, c.by, c.number in gone, c.done)
-            for c in changes
-        ] + [
-            (r.at, f"p{r.number}", f"{r.what}: {r.why}" if r.why else r.what, r.by, r.number in back, True)
-            for r in revisions
+            (letter, r, r.number in undone(kept))
+            for letter, kept in (("r", rules.changes.all()), ("p", rules.playbook.history()))
+            for r in kept
         ]
-        some, more = piece(sorted(every, key=lambda c: -c[0]), query, "changes")
+        some, more = piece(sorted(every, key=lambda each: -each[1].at), query, "changes")
         rows = []
-        for at, name, what, by, is_gone, done in some:
-            body = {"directory": str(chosen), "change": name}
-            again = [] if is_gone else [action("undo", "undo", body, key="u")]
-            state = "undone" if is_gone else "" if done else "interrupted"
-            rows.append(row(name, when(at), f"{what} (by {by})", state, actions=again))
+        for letter, r, gone in some:
+            body = {"directory": str(chosen), "change": f"{letter}{r.number}"}
+            what = f"{r.what}: {r.why}" if r.why else r.what
+            again = [] if gone else [action("undo", "undo", body, key="u")]
+            state = "undone" if gone else ""
+            rows.append(row(body["change"], when(r.at), f"{what} (by {r.by})", state, actions=again))
         return section("Changes of files", CHANGE, rows, more=more)
 
     # --- what a click does ---------------------------------------------------------------------------------

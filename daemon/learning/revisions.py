@@ -1,24 +1,27 @@
-"""Changes of files that belong to a person, each as a revision: what, why, by whom, before and after.
+"""Changes of files that belong to a person: each is kept with what the file was, and undone by its number.
 
-A revision is kept in the state folder before the file is replaced, so that no change is without one. It is
-undone by its number, and only while the file is as that revision left it: what was edited since is never
-overwritten, nor is what somebody saves while it is written. An undo is a revision too. Of each file the
-newest ``KEPT`` revisions stay, in at most ``BYTES`` bytes.
+A revision is kept in the state folder before the file is replaced, so no change is without one. What somebody
+edited since is never overwritten, nor is what they save while the file is written. ``kill -9`` at any point
+leaves the file before or after; a revision that did not come about stands in no way. An undo is a revision
+too. The newest ``KEPT`` stay, in at most ``BYTES`` bytes. Who writes holds the lock on ``folder``
+(``files.alone``).
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import zlib
-from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from base64 import b64decode
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from ..core.errors import Unavailable, UserError
+import msgspec
+
+from ..core.errors import ReflectdError, Unavailable, UserError
 from ..files.atomic import CHANGED, holds, write_atomic
-from ..files.bounded import read_bytes, read_text, reason
+from ..files.bounded import read_bytes, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,31 +31,36 @@ KEPT: Final = 100
 BYTES: Final = 50_000_000
 FILE_LIMIT: Final = 64 * 1024 * 1024
 SUFFIX: Final = ".revision.json"
+_CONTENT: Final = ("content_before", "backup")  # the second one in files of older versions
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One change. ``number``: its name among those of the file. ``at``: epoch ms. ``by``: who, such as "you".
-    ``what`` and ``why``: in words. ``before`` and ``after``: digests of the content, "" for no file.
-    ``undoes``: the revision that this one undid, 0 for none.
+    """One change. ``number``: its name among those of its folder. ``at``: epoch ms. ``by``: who, such as
+    "you". ``what`` and ``why``: in words. ``before`` and ``after``: digests of the file, "" of an empty or
+    missing one. ``undoes``: the revision that this one undid, 0 for none.
     """
 
+    noun: ClassVar[str] = "revision"
     number: int
     at: int
-    by: str
     what: str
-    why: str
-    before: str
-    after: str
+    why: str = ""
+    by: str = "you"
+    before: str = ""
+    after: str = ""
     undoes: int = 0
 
 
-class Revisions:
-    """The revisions of one file. Who uses it holds the lock on ``folder`` (``files.alone``)."""
+R = TypeVar("R", bound=Revision)
 
-    def __init__(self, folder: Path, file: Path) -> None:
-        self._folder = folder
-        self._file = file
+
+class RevisionsOf(Generic[R]):
+    """Those in one folder. ``form``: a kind of ``Revision``, with what else is kept of it."""
+
+    def __init__(self, folder: Path, file: Path, form: type[R]) -> None:
+        """``file``: which one is changed, unless ``keep`` names another."""
+        self._folder, self._file, self._form = folder, file, form
 
     def write(
         self,
@@ -62,119 +70,151 @@ class Revisions:
         what: str,
         why: str = "",
         by: str = "you",
-        undoes: int = 0,
-        number: int = 0,
         made_from: str | None = None,
-    ) -> Revision:
-        """Keep the revision, then replace the file by ``data``; None removes it. Raises ``Unavailable``, also
-        when somebody saved the file meanwhile: what they saved stays.
+    ) -> R:
+        """Replace the file by ``data``, as ``keep`` does."""
+        return self.keep(self._form(0, at, what, why, by), data, made_from=made_from)
 
-        ``made_from``: the SHA-256 of the content that ``data`` was made from, "" for none; without it that
-        is what the file holds now.
-        ``number``: where revisions of several files are counted together, a number above all of this one's.
+    def keep(
+        self, made: R, data: bytes | None, *, file: Path | None = None, made_from: str | None = None
+    ) -> R:
+        """Keep a revision under the next number, then replace the file by ``data``; None removes it. Raises
+        ``Unavailable``, also when somebody saved the file meanwhile: what they saved stays.
+
+        ``made_from``: the digest of the content that ``data`` was made from; without it that is what the file
+        holds now.
         """
-        before = self._content()
-        if made_from not in {None, _digest(before or None)}:
-            raise Unavailable(f"can't write {self._file}: {CHANGED}")
-        number = number or max((r.number for r in self.all()), default=0) + 1
-        revision = Revision(number, at, by, what, why, _digest(before), _digest(data), undoes)
-        kept = {**_fields(revision), "content_before": _packed(before)}
-        path = self._path(number)
-        write_atomic(path, json.dumps(kept, indent=1) + "\n", mode=0o600)
+        file = file or self._file
+        before = _content(file)
+        if made_from not in {None, digest(before)}:
+            raise Unavailable(f"can't write {file}: {CHANGED}")
+        made = self.note(replace(made, before=digest(before), after=digest(data)), before)
         try:
             if data is not None:
-                write_atomic(self._file, data, mode=None, expected=before or b"")
-            elif holds(self._file, before or b""):
-                self._file.unlink(missing_ok=True)
+                write_atomic(file, data, mode=None, expected=before or b"")
+            elif holds(file, before or b""):
+                file.unlink(missing_ok=True)
             else:
                 raise OSError(errno.EAGAIN, CHANGED)
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise Unavailable(f"can't remove {self._file}: {reason(error)}") from error
-        except BaseException:
-            path.unlink(missing_ok=True)
+        except (ReflectdError, OSError) as error:
+            replaced = False
+            with suppress(ReflectdError):  # it is, when only syncing the folder failed
+                replaced = digest(_content(file)) == made.after != made.before
+            if not replaced:
+                self.drop(made)
+            if isinstance(error, OSError):
+                raise Unavailable(f"can't remove {file}: {reason(error)}") from error
             raise
-        self._prune()
-        return revision
+        return made
 
-    def all(self) -> list[Revision]:
-        """Every revision, newest first. One that can't be read is left out."""
-        found = [self._read(path) for path in self._paths()]
-        return [revision for revision, _ in found if revision is not None]
-
-    def before(self, revision: Revision) -> bytes | None:
-        """What the file was before it; None when there was no file. Raises ``UserError`` when that is not
-        kept any more.
-        """
-        found, content = self._read(self._path(revision.number))
-        if found is None:
-            raise UserError(f"revision {revision.number} is not kept any more")
-        return content
-
-    def undo(
-        self, number: int, *, at: int, by: str = "you", dry_run: bool = False, as_number: int = 0
-    ) -> Revision:
-        """Make the file what it was before that revision; 0 is the newest that no other one undid.
-
-        ``as_number``: as ``number`` of ``write``. Raises ``UserError`` when there is none, or when the file
-        was edited since.
-        """
-        listed = self.all()
-        gone = undone(listed)
-        open_ones = [r for r in listed if r.number not in gone and not r.undoes]
-        wanted = next((r for r in (listed if number else open_ones) if number in {0, r.number}), None)
-        if wanted is None:
-            raise UserError(f"there is no revision {number}" if number else "there is nothing to undo")
-        found = self._content()
-        now = _digest(found)
-        if not number:  # a change that never came about, or that a person took back
-            steps = [r for r in open_ones if r.after == now or r.before != now]
-            wanted = steps[0] if steps else wanted
-        if now != wanted.after:
-            later = next((r for r in reversed(open_ones) if r.number > wanted.number), None)
-            edit = f"revision {later.number} ({later.what})" if later else "an edit that is not reflectd's"
-            raise UserError(
-                f"{self._file} was changed since revision {wanted.number}, first by {edit}: "
-                "nothing was undone"
-            )
-        content = self.before(wanted)
-        if dry_run:
-            return wanted
-        what = f"undo of revision {wanted.number} ({wanted.what})"
-        made_from = _digest(found or None)
-        return self.write(
-            content, at=at, what=what, by=by, undoes=wanted.number, number=as_number, made_from=made_from
-        )
-
-    def _content(self) -> bytes | None:
-        try:
-            return read_bytes(self._file, FILE_LIMIT, follow=False)
-        except (OSError, ValueError) as error:
-            raise Unavailable(f"{self._file} can't be read: {reason(error)}") from error
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:08d}{SUFFIX}"
-
-    def _paths(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*{SUFFIX}"), reverse=True)
-
-    def _read(self, path: Path) -> tuple[Revision | None, bytes | None]:
-        try:
-            found: dict[str, Any] = json.loads(read_text(path, 2 * FILE_LIMIT) or "null")
-            content = _unpacked(found.pop("content_before"))
-            return Revision(**found), content
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
-            return None, None
-
-    def _prune(self) -> None:
+    def note(self, made: R, content: bytes | None = None) -> R:
+        """Keep a revision under the next number, with what the file was before it. Raises ``Unavailable``."""
+        made = replace(made, number=max((_number(path) for path in self._paths()), default=0) + 1)
+        packed = None if content is None else zlib.compress(content)
+        kept = {f.name: getattr(made, f.name) for f in fields(made)} | {_CONTENT[0]: packed}
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomic(self._folder / f"{made.number:08d}{SUFFIX}", msgspec.json.encode(kept), mode=0o600)
         total = 0
         for i, path in enumerate(self._paths()):
-            try:
+            with suppress(OSError):
                 total += path.stat().st_size
                 if i and (i >= KEPT or total > BYTES):
                     path.unlink()
-            except OSError:
-                continue
+        return made
+
+    def drop(self, made: Revision) -> None:
+        """It did not come about."""
+        for path in self._paths():
+            if _number(path) == made.number:
+                path.unlink(missing_ok=True)
+
+    def all(self) -> list[R]:
+        """Every revision, newest first. One that can't be read is left out."""
+        found = [self._read(path) for path in self._paths()]
+        return [each[0] for each in found if each is not None]
+
+    def before(self, revision: Revision) -> bytes | None:
+        """What the file was before it; None when there was no file. Raises ``UserError`` when that is not
+        kept any more, or damaged.
+        """
+        found = next((self._read(p) for p in self._paths() if _number(p) == revision.number), None)
+        if found is None:
+            raise UserError(f"{revision.noun} {revision.number} is not kept any more")
+        try:
+            return None if found[1] is None else zlib.decompress(found[1])
+        except zlib.error:
+            raise UserError(
+                f"what the file was before {revision.noun} {revision.number} can't be read"
+            ) from None
+
+    def wanted(self, number: int = 0, now: str | None = None) -> R:
+        """The one that would be undone: this one; for 0 the newest that nobody undid. ``now``: the digest of
+        the file; then one that did not come about, or that a person took back, is passed over. Raises
+        ``UserError``.
+        """
+        listed = self.all()
+        gone = undone(listed)
+        if number:
+            found = next((r for r in listed if r.number == number), None)
+            if found is None:
+                raise UserError(f"there is no {self._form.noun} {number}")
+            if number in gone:
+                raise UserError(f"{self._form.noun} {number} is undone already")
+            return found
+        left = [r for r in listed if r.number not in gone and not r.undoes]
+        steps = [r for r in left if now is None or r.after == now or r.before != now] or left
+        if not steps:
+            raise UserError("there is nothing to undo")
+        return steps[0]
+
+    def refuse_edited(self, wanted: R, now: str, file: Path, among: Iterable[R] | None = None) -> None:
+        """Raise ``UserError`` when the file is not as that revision left it, with what changed it first.
+        ``now``: its digest. ``among``: the revisions of this file, where the folder has those of others too.
+        """
+        if now == wanted.after:
+            return
+        every = self.all()
+        gone = undone(every)
+        later = [r for r in (every if among is None else among) if r.number > wanted.number and not r.undoes]
+        first = min((r for r in later if r.number not in gone), key=lambda r: r.number, default=None)
+        edit = f"{first.noun} {first.number} ({first.what})" if first else "an edit that is not reflectd's"
+        raise UserError(
+            f"{file} was changed since {wanted.noun} {wanted.number}, first by {edit}: nothing was undone"
+        )
+
+    def undo(self, number: int, *, at: int, by: str = "you", dry_run: bool = False) -> R:
+        """Make the file what it was before that revision; 0 as in ``wanted``. Raises ``UserError`` when there
+        is none, or when the file was edited since.
+        """
+        now = digest(_content(self._file))
+        wanted = self.wanted(number, now)
+        self.refuse_edited(wanted, now, self._file)
+        content = self.before(wanted)
+        if dry_run:
+            return wanted
+        made = self._form(0, at, undo_of(wanted), by=by, undoes=wanted.number)
+        return self.keep(made, content, made_from=now)
+
+    def _paths(self) -> list[Path]:
+        found = (path for path in self._folder.glob("*.json") if _number(path))
+        return sorted(found, reverse=True)
+
+    def _read(self, path: Path) -> tuple[R, bytes | None] | None:
+        """A revision with what the file was, packed; None for one that can't be read."""
+        try:
+            found: dict[str, Any] = msgspec.json.decode(read_bytes(path, 2 * FILE_LIMIT) or b"")
+            packed = next(found[name] for name in _CONTENT if name in found)
+            content = None if packed is None else b64decode(packed, validate=True)
+            return msgspec.convert(found, self._form), content
+        except (OSError, ValueError, TypeError, RecursionError, StopIteration):
+            return None
+
+
+class Revisions(RevisionsOf[Revision]):
+    """The revisions of one file."""
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        super().__init__(folder, file, Revision)
 
 
 def undone(revisions: Iterable[Revision]) -> set[int]:
@@ -186,17 +226,23 @@ def undone(revisions: Iterable[Revision]) -> set[int]:
     return found
 
 
-def _fields(revision: Revision) -> dict[str, Any]:
-    return {name: getattr(revision, name) for name in Revision.__slots__}
+def undo_of(revision: Revision) -> str:
+    """What an undo of it is called."""
+    return f"undo of {revision.noun} {revision.number} ({revision.what})"
 
 
-def _digest(content: bytes | None) -> str:
-    return "" if content is None else sha256(content).hexdigest()
+def digest(content: bytes | None) -> str:
+    """The mark of a file's content, "" of a missing or empty one."""
+    return sha256(content).hexdigest() if content else ""
 
 
-def _packed(content: bytes | None) -> str | None:
-    return None if content is None else b64encode(zlib.compress(content)).decode()
+def _content(file: Path) -> bytes | None:
+    try:
+        return read_bytes(file, FILE_LIMIT, follow=False)
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"{file} can't be read: {reason(error)}") from error
 
 
-def _unpacked(packed: str | None) -> bytes | None:
-    return None if packed is None else zlib.decompress(b64decode(packed))
+def _number(path: Path) -> int:
+    name = path.name.partition(".")[0]
+    return int(name) if name.isdecimal() else 0

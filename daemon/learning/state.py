@@ -66,3 +66,14 @@ class ReflectState:
                 return head == b"{" and file.read() == b"}\n"
         except OSError:
             return False
+
+
+def problem_of(project: Path, path: Path) -> str:
+    """Why nothing is kept at this path of the project, "" when it may be: a clone may ship a folder that is a
+    link, and the home folder is no project.
+    """
+    if os.path.realpath(project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
+        return f"{project} is no project"
+    folders = path.relative_to(project).parents
+    link = next((project / f for f in folders if (project / f).is_symlink() and str(f) != "."), None)
+    return f"{link} is a link: nothing is read or written there" if link else ""

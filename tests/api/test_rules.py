@@ -38,7 +38,9 @@ def test_reflect_parses_jsonl_transcripts_for_signals(transcript: Path) -> None:
     assert (correction["type"], correction["content"]) == ("correction", "No, use strict TypeScript mode")
     assert correction["source_file"] == "session-abc123.jsonl"
     assert "strict to false" in correction["context"]
+    assert correction["severity"] == "medium"
     assert (praise["id"], praise["type"], praise["polarity"]) == ("sig-20261120-002", "feedback", "positive")
+    assert praise["severity"] == "low"
 
 
 @pytest.mark.shows("TR2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,40 +56,23 @@ def test_changes_are_undone_one_after_the_other(kept: Revisions, file: Path) -> 
 
 
 @pytest.mark.shows("I43")
-def test_what_somebody_saves_while_a_change_is_written_stays(
-    kept: Revisions, file: Path, tmp_path: Path
-) -> None:
-    """An editor saves as soon as the revision is there, again and again: all of its lines are in the file."""
-    file.write_text("")
-    state, saved = tmp_path / "state", 0
-    done = threading.Event()
+def test_what_somebody_saves_while_a_change_is_written_stays(kept: Revisions, file: Path) -> None:
+    """An editor saves when the new content is being written beside the file: the change is refused, and no
+    revision is left of it.
+    """
+    file.write_text("theirs\n")
+    armed = True
 
-    def edit() -> None:
-        nonlocal saved
-        there = set(os.listdir(state))
-        while not done.is_set():
-            now = set(os.listdir(state))
-            if any(name.endswith(revise.SUFFIX) for name in now - there):
-                with file.open("a") as f:
-                    f.write(f"mine {saved}\n")
-                saved += 1
-            there = now
+    def save(event: str, args: tuple[object, ...]) -> None:
+        nonlocal armed
+        if armed and event == "open" and str(args[0]).startswith(f"{file.parent}/.reflectd-"):
+            armed = False
+            file.write_text("theirs\nmine\n")
 
-    editor = threading.Thread(target=edit)
-    editor.start()
-    refused = 0
-    for n in range(30):
-        content = file.read_bytes()
-        try:
-            kept.write(content + b"ours %d\n" % n, at=n, what="a line")
-        except Unavailable as e:
-            assert "changed meanwhile" in str(e)
-            refused += 1
-    done.set()
-    editor.join()
-    lines = file.read_text().splitlines()
-    assert [x for x in lines if x.startswith("mine")] == [f"mine {n}" for n in range(saved)]
-    assert len([x for x in lines if x.startswith("ours")]) == 30 - refused == len(kept.all())
+    sys.addaudithook(save)
+    with pytest.raises(Unavailable, match="changed meanwhile"):
+        kept.write(b"ours", at=1, what="a change")
+    assert (file.read_text(), kept.all()) == ("theirs\nmine\n", [])
 
 
 def test_a_change_made_from_an_older_content_is_not_written(kept: Revisions, file: Path) -> None:
@@ -145,6 +128,11 @@ def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path,
     for bad in ("{", "null", "[]", '{"number": 1}', '{"content_before": 3}'):
         (tmp_path / "state" / "00000001.revision.json").write_text(bad)
         assert [r.number for r in kept.all()] == [2]
+    assert file.read_bytes() == b"two"
+    path = tmp_path / "state" / "00000002.revision.json"
+    path.write_text(path.read_text().replace('"content_before":"', '"content_before":"AAAA'))
+    with pytest.raises(UserError, match="was before revision 2 can't be read"):
+        kept.undo(0, at=2)
     assert file.read_bytes() == b"two"
 
 

@@ -26,7 +26,7 @@ from daemon.core.offers import Offer, compose
 from daemon.core.pending import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.sqlite import SqliteEpisodes
-from daemon.learning.rules import consents
+from daemon.learning.rules import feature
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
 from daemon.store import injections, ledger, outbox, timers
@@ -98,7 +98,7 @@ async def tell_a_story(folder: Path) -> Path:
         ledger.add(ledger.Entry(now, "judge", "ses_a", "p", "m", 1, 1, 0.5, 1, "ok")),
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),
-        consents.type_in("ses_a", "d", "m", now),
+        feature.consent_typed("ses_a", "d", "m", now),
         tables.keep_case("ses_a", "u", "/p", now, b"{}"),
         tables.count("/p", "skipped"),
         tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),

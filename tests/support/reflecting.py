@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from daemon.clock import SystemClock
 from daemon.hosts.claude_code.sessions import named, projects
-from daemon.learning.rules.journal import Adding, Journal, Seen, Severity
+from daemon.learning.rules.journal import (
+    Adding,
+    Journal,
+    Seen,
+    Severity,
+    archived,
+    new_rule,
+    promoted,
+    put,
+    rule_named,
+)
 from daemon.learning.rules.journal_file import ProjectJournal
 from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.sandbox import Sandbox
@@ -41,6 +51,20 @@ STRICT = Wish(
 )
 BUN = Wish("Use bun for package management", ("use bun, not npm", "bun please"), "medium")
 LINT = Wish("Run lint before committing", ("lint first", "you did not lint", "lint before you commit"), "low")
+
+
+def promote(journal: Journal, names: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Make a rule of these signals, in a journal."""
+    rule = new_rule(journal, names, **more)
+    put(journal, [(None, rule)], promoted(journal, names))
+    return rule_named(journal, rule["id"])
+
+
+def archive(journal: Journal, name: str, **more: str) -> dict[str, Any]:
+    """Archive a rule, in a journal."""
+    before = rule_named(journal, name)
+    put(journal, [(before, archived(before, **more))], ())
+    return rule_named(journal, name)
 
 
 def model_of(url: str) -> dict[str, str]:

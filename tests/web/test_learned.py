@@ -19,7 +19,7 @@ from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.sqlite import SqliteEpisodes
 from daemon.learning.playbook.file import dumped
-from daemon.learning.rules.changes import digest
+from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.texts import Origin
 from daemon.store.db import Database

@@ -8,7 +8,6 @@ nobody edited the file since.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
@@ -18,7 +17,6 @@ from ...learning.playbook.learned_points import may_count, never_again, take_bac
 from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
 from ...learning.records import AT_START, CHOSEN, NOBODY
 from ...learning.revisions import undone
-from ...learning.rules.changes import undone as undone_changes
 from ...learning.texts import refusal
 from ..reflect.reflect import asked as asked_about
 from ..reflect.review import consent
@@ -29,9 +27,11 @@ from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from ...learning.playbook.points import Names, Playbook, Point
     from ...learning.records import Record
+    from ...learning.revisions import Revision
 
 Json = dict[str, Any]
 MAX_TEXT: Final = 2_000  # characters of a text that a person types
@@ -322,35 +322,25 @@ def _list_changes(args: argparse.Namespace, about: About) -> int:
     if not 1 <= args.limit <= 1_000:
         raise UserError("--limit must be from 1 to 1000")
     rules, book = about.rules, about.rules.playbook
-    found = list[Json]()
+    kept: list[tuple[str, Sequence[Revision], str]] = []
     if about.kind in {"", "point"}:
-        gone = undone(book.history())
-        found += [
-            {**asdict(r), "change": f"p{r.number}", "file": str(book.path), "undone": r.number in gone}
-            for r in book.history()
-        ]
+        kept.append(("p", book.history(), str(book.path)))
     if about.kind == "":
-        changes = rules.changes.all()
-        back = undone_changes(changes)
-        found += [
-            {
-                "at": c.at,
-                "what": c.what,
-                "why": c.why,
-                "by": c.by,
-                "change": f"r{c.number}",
-                "file": c.file,
-                "undone": c.number in back,
-            }
-            for c in changes
-        ]
+        kept.append(("r", rules.changes.all(), ""))
+    found: list[Json] = [
+        {
+            "change": f"{letter}{r.number}", "at": r.at, "what": r.what, "why": r.why, "by": r.by,
+            "file": file or getattr(r, "file", ""), "undone": r.number in undone(revisions),
+        }
+        for letter, revisions, file in kept
+        for r in revisions
+    ]  # fmt: skip
     found.sort(key=lambda c: -c["at"])
     if args.json:
-        keys = ("change", "at", "what", "why", "by", "file", "undone")
         print_json(
             {
                 "project": about.learned.project,
-                "changes": [{k: c[k] for k in keys} for c in found[: args.limit]],
+                "changes": found[: args.limit],
             }
         )
         return 0

@@ -13,6 +13,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
     from ...core.settings import Settings
     from ...learning.rules.candidates import Candidate
-    from ...learning.rules.contradicts import Compare, Compared
-    from ...learning.rules.journal import Entry
+    from ...learning.rules.journal import Entry, Journal
     from ...learning.rules.learned_rules import Done, LearnedRules, Plan
+    from ...learning.rules.questions import Compare
     from ...learning.rules.rules_file import Place
     from ...learning.rules.standing import Standing
     from ...paths import Paths
@@ -159,56 +160,49 @@ def stored(found: object) -> Proposal | None:
 # --- what is asked -------------------------------------------------------------------------------------
 
 
+_NO: Final = ("skip", "nothing is changed")
+_SKIP: Final = ("skip", "nothing is written")
+_NEVER: Final = "never suggest it again"
+_BOTH: Final[dict[str, tuple[Answer, str]]] = {"Keep both (different contexts)": ("both", "both stand")}
+_PLAIN: Final[dict[str, dict[str, tuple[Answer, str]]]] = {
+    "unlearn": {
+        "Archive it": ("archive", "it moves to the archived rules"),
+        "Remove it entirely": ("delete", "it is not even archived"),
+        "Keep it": _NO,
+    },
+    "undo": {"Undo it": ("do", "the file becomes what it was"), "Leave it": _NO},
+    "dismiss": {"Dismiss": ("do", _NEVER), "Skip for now": _NO},
+    "restore": {"Restore": ("do", "suggest it again"), "Leave it": _NO},
+    "near": {
+        "Update its text": ("reword", "its text is replaced, in its place"),
+        **_BOTH,
+        "Skip for now": _SKIP,
+    },
+}
+
+
 def answers(p: Proposal) -> dict[str, tuple[Answer, str]]:
     """Each label that may be chosen, what it means, and what is said of it."""
     add: dict[str, tuple[Answer, str]] = {}
     if p.target:
         add[f"Add to {PurePosixPath(p.target).name}"] = ("rule", "a rule that always holds")
     add["Add to Workshop"] = ("soft", p.kept)
-    skip: dict[str, tuple[Answer, str]] = {"Skip for now": ("skip", "nothing is written")}
     match p.kind:
         case "pattern":
-            return {
-                **add,
-                "Dismiss": ("dismiss", "never suggest it again"),
-                "Skip for now": ("skip", "ask again next time"),
-            }
+            return {**add, "Dismiss": ("dismiss", _NEVER), "Skip for now": ("skip", "ask again next time")}
         case "learn":
-            asked = dict(reversed(add.items())) if p.soft else add
-            return {**asked, "Don't add it": ("skip", "nothing is written")}
+            return {**(dict(reversed(add.items())) if p.soft else add), "Don't add it": _SKIP}
         case "conflict":
             names = [s.id for s in p.stands if s.id]
             gone = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} archived"
-            found: dict[str, tuple[Answer, str]] = {}
-            if names:
-                found["Replace existing rule"] = ("replace", gone)
+            found: dict[str, tuple[Answer, str]] = (
+                {"Replace existing rule": ("replace", gone)} if names else {}
+            )
             kept = "what stands stays, and the new rule is not suggested again"
             found["Keep existing, dismiss new"] = ("dismiss" if p.signals else "skip", kept)
-            return {**found, "Keep both (different contexts)": ("both", "both stand")}
-        case "near":
-            return {
-                "Update its text": ("reword", "its text is replaced, in its place"),
-                "Keep both (different contexts)": ("both", "both stand"),
-                **skip,
-            }
-        case "unlearn":
-            return {
-                "Archive it": ("archive", "it moves to the archived rules"),
-                "Remove it entirely": ("delete", "it is not even archived"),
-                "Keep it": ("skip", "nothing is changed"),
-            }
-        case "undo":
-            return {
-                "Undo it": ("do", "the file becomes what it was"),
-                "Leave it": ("skip", "nothing is changed"),
-            }
-        case "dismiss":
-            return {
-                "Dismiss": ("do", "never suggest it again"),
-                "Skip for now": ("skip", "nothing is changed"),
-            }
-        case "restore":
-            return {"Restore": ("do", "suggest it again"), "Leave it": ("skip", "nothing is changed")}
+            return {**found, **_BOTH}
+        case _:
+            return _PLAIN[p.kind]
 
 
 def question(p: Proposal) -> Question:
@@ -301,7 +295,7 @@ class Decisions:
     def __init__(self, rules: LearnedRules, compare: Compare | None = None, host: str = "") -> None:
         """``compare``: a model that says what a text contradicts. ``host``: whose file counts, of two."""
         self.rules = rules
-        self._compare = _remembering(compare) if compare is not None else None
+        self._compare = cache(compare) if compare is not None else None  # a question and its answer need it
         self.places: tuple[Place, ...] = ()
         self.place: Place | None = None
         self.no_place = ""
@@ -323,25 +317,21 @@ class Decisions:
 
     def base(self) -> Proposal:
         """A proposal without what it is about: where things go."""
+        kept = "a preference"
         if self.rules.workshop() is not None:
-            kept = "a preference, kept by Workshop"
+            kept += ", kept by Workshop"
         else:
-            try:
-                kept = f"a preference, in {self.rules.places(soft=True)[0].name}"
-            except UserError:
-                kept = "a preference"
+            with suppress(UserError):
+                kept += f", in {self.rules.places(soft=True)[0].name}"
         return Proposal("", "", 0, "pattern", target=self.place.name if self.place else "", kept=kept)
 
     def patterns(self) -> list[Proposal]:
         """The patterns to decide on, the most pressing first. Those that nobody could read in a question are
         left out.
         """
-        loaded = self.rules.journal.read()
-        if loaded.problem:
-            raise UserError(loaded.problem)
         found: list[Proposal] = []
         base, quotes = self.base(), self.rules.journal.state.load("quotes")
-        for signal in ranked([s for s in loaded.journal["signals"] if is_due(s)]):
+        for signal in ranked([s for s in self._journal()["signals"] if is_due(s)]):
             with suppress(UserError):
                 self._shown(self.rules.check(str(signal["content"])))
                 found.append(_pattern(base, signal, quotes))
@@ -367,49 +357,36 @@ class Decisions:
         return replace(_pattern(self.base(), signal, self.rules.journal.state.load("quotes")), text=text)
 
     def wanted(self, verb: str, args: argparse.Namespace) -> list[Proposal] | Outcome:
-        """What an action that changes something asks about. An outcome where there is nothing to ask."""
+        """What an action that changes something asks about: one question, or one for each rule that the
+        words mean. An outcome where there is nothing to ask.
+        """
         match verb:
             case "learn":
-                found = self.learning(args.text, soft=args.soft)
-                return found if isinstance(found, Outcome) else [found]
+                plan = self.rules.plan(self._shown(args.text), soft=args.soft, compare=self._compare)
+                if plan.same is not None:
+                    return Outcome("there already", text=plan.text, file=plan.same.where)
+                return [self._about(plan, (), "learn")]
             case "unlearn":
-                return self.unlearning(args.text, delete=args.delete)
+                rows = meant(self.rules.look().rows, args.text, archived=args.delete)[:MOST]
+                found = [(Stands(r.id, one_line(r.text), r.file),) for r in rows]
+                return [replace(self.base(), kind="unlearn", stands=stands) for stands in found]
             case "undo":
-                return [self.undoing(args.number)]
+                change = self.rules.changes.wanted(args.number)
+                base, what = self.base(), one_line(change.what)
+                return [replace(base, kind="undo", text=what, target=change.file, number=change.number)]
             case "dismiss" | "restore":
-                return [self.settling(verb, args.names)]
+                signals = [signal_named(self._journal(), name) for name in args.names]
+                stands = tuple(Stands(s["id"], one_line(s["content"]), "") for s in signals)
+                return [replace(self.base(), kind=verb, signals=tuple(args.names), stands=stands)]
             case _:
                 raise ValueError(verb)
 
-    def learning(self, text: str, *, soft: bool) -> Proposal | Outcome:
-        """A rule that somebody words. An outcome where there is nothing to ask."""
-        plan = self.rules.plan(self._shown(text), soft=soft, compare=self._compare)
-        if plan.same is not None:
-            return Outcome("there already", text=plan.text, file=plan.same.where)
-        return self._about(plan, (), "learn")
-
-    def unlearning(self, text: str, *, delete: bool) -> list[Proposal]:
-        """A question for each rule that the words mean."""
-        rows = meant(self.rules.look().rows, text, archived=delete)
-        return [
-            replace(self.base(), kind="unlearn", stands=(Stands(r.id, one_line(r.text), r.file),))
-            for r in rows[:MOST]
-        ]
-
-    def undoing(self, number: int) -> Proposal:
-        """The change that would be taken back."""
-        change = self.rules.changes.wanted(number)
-        what = one_line(change.what)
-        return replace(self.base(), kind="undo", text=what, target=change.file, number=change.number)
-
-    def settling(self, verb: Literal["dismiss", "restore"], names: Sequence[str]) -> Proposal:
-        """Signals that are dismissed or restored."""
+    def _journal(self) -> Journal:
+        """The journal. Raises ``UserError`` for one that can't be used."""
         loaded = self.rules.journal.read()
         if loaded.problem:
             raise UserError(f"{loaded.problem}: the next scan begins a new one")
-        found = [signal_named(loaded.journal, name) for name in names]
-        stands = tuple(Stands(s["id"], one_line(s["content"]), "") for s in found)
-        return replace(self.base(), kind=verb, signals=tuple(names), stands=stands)
+        return loaded.journal
 
     def done(
         self, p: Proposal, answer: Answer, *, seen: Mapping[str, str] | None = None, why: str = ""
@@ -423,7 +400,7 @@ class Decisions:
             case "dismiss":
                 return self._dismissed(p.signals, p.text)
             case "rule" | "soft":
-                return self.write(p.text, p.signals, soft=answer == "soft", seen=seen)
+                return self._write(p.text, p.signals, soft=answer == "soft", seen=seen)
             case "replace" | "both" | "reword":
                 return self._settled(p, answer, seen)
             case "archive" | "delete":
@@ -431,15 +408,15 @@ class Decisions:
             case "do":
                 return self._do(p)
 
-    def write(
-        self, text: str, signals: Sequence[str], *, soft: bool, seen: Mapping[str, str] | None = None
+    def _write(
+        self, text: str, signals: Sequence[str], *, soft: bool, seen: Mapping[str, str] | None
     ) -> Outcome:
         """A new rule or preference; a question instead where something contradicts it."""
         plan = self.rules.plan(self._shown(text), soft=soft, compare=self._compare)
         asks = self._about(plan, signals, "pattern")
         if asks.kind in {"conflict", "near"} and not (plan.same is not None and signals):
             return Outcome("asks", text=plan.text, ask=(asks,))
-        return self._written(plan if seen is None else replace(plan, marks=dict(seen)), signals, ())
+        return self._written(plan, signals, (), seen)
 
     def take_back(self, done: Outcome, p: Proposal) -> tuple[str, ...]:
         """Undo a decision of a review; what the person should know of that."""
@@ -479,20 +456,26 @@ class Decisions:
             plan, there = replace(plan, conflicts=tuple(found)), len(found) >= len(asked)
         if not there:
             raise UserError("what stands was changed while the person was asked: ask again")
-        plan = plan if seen is None else replace(plan, marks=dict(seen))
         if answer == "reword" and plan.near is not None:
-            mark = plan.marks.get(plan.near.file, "")
+            mark = (plan.marks if seen is None else seen).get(plan.near.file, "")
             done = self.rules.reword(plan.near.id, plan.text, mark, signals=p.signals)
             return _outcome("reworded", done, plan.text, plan.near.file)
-        return self._written(plan, p.signals, plan.replaceable if answer == "replace" else ())
+        return self._written(plan, p.signals, plan.replaceable if answer == "replace" else (), seen)
 
-    def _written(self, plan: Plan, signals: Sequence[str], replaces: Sequence[Standing]) -> Outcome:
+    def _written(
+        self,
+        plan: Plan,
+        signals: Sequence[str],
+        replaces: Sequence[Standing],
+        seen: Mapping[str, str] | None,
+    ) -> Outcome:
         """Write it. Rules of another file that it takes the place of are archived there."""
         place = self.rules.places(soft=True)[0] if plan.soft else self.place
         if place is None:
             raise UserError(self.no_place or "no file for the rules was chosen")
         here = [row.id for row in replaces if row.file == place.name]
-        mark = plan.marks.get(place.name, "")
+        marks = plan.marks if seen is None else seen
+        mark = marks.get(place.name, "")
         done = self.rules.learn(plan.text, place, mark, soft=plan.soft, signals=signals, replaces=here)
         told, changes = list(done.told), [done.change.number]
         for row in replaces:
@@ -500,7 +483,7 @@ class Decisions:
                 continue
             try:
                 reason = f"replaced by {done.rule['id']}"
-                gone = self.rules.unlearn(row.id, plan.marks.get(row.file, ""), reason=reason)
+                gone = self.rules.unlearn(row.id, marks.get(row.file, ""), reason=reason)
             except (UserError, Unavailable) as error:
                 told.append(f"{row.id} stays: {error}")
                 continue
@@ -548,19 +531,6 @@ def _pattern(base: Proposal, signal: Mapping[str, Any], quotes: Mapping[str, Any
     said = tuple((str(q.get("day", "")), one_line(redact(str(q.get("text", ""))))) for q in kept)
     text, often = redact(" ".join(str(signal["content"]).split())), int(signal["occurrences"])
     return replace(base, text=text, signals=(str(signal["id"]),), count=often, quotes=said)
-
-
-def _remembering(compare: Compare) -> Compare:
-    """The same text is compared with the same statements once: a question and its answer need it both."""
-    known: dict[tuple[str, tuple[str, ...]], Compared] = {}
-
-    def asked(text: str, statements: Sequence[str]) -> Compared:
-        key = text, tuple(statements)
-        if key not in known:
-            known[key] = compare(text, statements)
-        return known[key]
-
-    return asked
 
 
 def _lined(s: Stands) -> Stands:

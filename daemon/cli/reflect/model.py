@@ -12,15 +12,14 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ...core.errors import ReflectdError, UserError
-from ...learning.rules import contradicts, signals
+from ...learning.rules import questions
 from ...learning.rules.candidates import for_a_model
-from ...learning.rules.contradicts import Compared
-from ...learning.rules.signals import Read, Reading, Stands, batches
+from ...learning.rules.questions import Compared, Read, Reading, Stands, batches
 from ...paths import Paths
 from ..progress import Progress
 from ..render import count, money, plain
@@ -39,18 +38,6 @@ HOST_S: Final = 150.0
 MOST_IN_HOST: Final = 200  # messages that one `/reflect` has read
 
 
-class Reader(Protocol):
-    """Who is asked. Neither raises for an answer that does not come."""
-
-    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """What each of these messages teaches."""
-        ...
-
-    def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """What a new rule contradicts, or repeats."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class OwnModel:
     """A model API or program of the person's settings, asked by this process."""
@@ -59,22 +46,22 @@ class OwnModel:
     state_dir: Path
 
     def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """As ``Reader`` has it."""
+        """What each of these messages teaches; why not, where no answer comes."""
         from ...api.asking import Asking
 
-        template = _template(self.project, self.state_dir, signals.PURPOSE)
-        return asyncio.run(Asking().run(signals.read(said, stands, template, secrets.token_hex(8))))
+        template = _template(self.project, self.state_dir, questions.SIGNALS)
+        return asyncio.run(Asking().run(questions.read(said, stands, template, secrets.token_hex(8))))
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """As ``Reader`` has it. What it takes is told before."""
+        """What a new rule contradicts, or repeats. What it takes is told before."""
         from ...api.asking import Asking
 
         try:
-            template = _template(self.project, self.state_dir, contradicts.PURPOSE)
-            prompt = contradicts.prompt_of(text, statements, template, "0" * 16)
-            name, takes = _takes([prompt], contradicts.TOKENS_OUT)
+            template = _template(self.project, self.state_dir, questions.CONTRADICTS)
+            prompt = questions.compare_prompt(text, statements, template, "0" * 16)
+            name, takes = _takes([prompt], questions.COMPARE_TOKENS)
             say(f"{name} looks for contradictions: {takes}")
-            flow = contradicts.compare(text, statements, template, secrets.token_hex(8))
+            flow = questions.compare(text, statements, template, secrets.token_hex(8))
             found = asyncio.run(asyncio.wait_for(Asking().run(flow), WAIT_S))
         except TimeoutError:
             found = Compared(why=f"no model answered in {WAIT_S:.0f} s")
@@ -86,10 +73,10 @@ class OwnModel:
 
     def estimate(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> str:
         """What reading all of these takes."""
-        template = _template(self.project, self.state_dir, signals.PURPOSE)
+        template = _template(self.project, self.state_dir, questions.SIGNALS)
         parts = batches(said)
-        prompts = [signals.prompt_of(part, stands, template, "0" * 16) for part in parts]
-        name, takes = _takes(prompts, signals.TOKENS_OUT * len(said))
+        prompts = [questions.read_prompt(part, stands, template, "0" * 16) for part in parts]
+        name, takes = _takes(prompts, questions.READ_TOKENS * len(said))
         return f"{count(len(said), 'message')} for {name}: {count(len(parts), 'call')} with {takes}"
 
 
@@ -101,7 +88,7 @@ class HostModel:
     where: Paths
 
     def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> Read:
-        """As ``Reader`` has it."""
+        """What each of these messages teaches; why not, where no answer comes."""
         messages = [{"text": c.text, "prior": c.prior} for c in said]
         body = {"messages": messages, "stands": msgspec.to_builtins(list(stands))}
         try:
@@ -112,8 +99,8 @@ class HostModel:
             return Read({}, str(error))
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """As ``Reader`` has it."""
-        some = list(statements)[: contradicts.MOST]
+        """What a new rule contradicts, or repeats; why it is not known, where no answer comes."""
+        some = list(statements)[: questions.MOST]
         try:
             found = self._asked("contradicts", {"text": text, "statements": some})
             return Compared(tuple(found["contradicts"]), tuple(found["same"]), str(found["why"]))
@@ -152,10 +139,12 @@ def stands_in(rules: LearnedRules, journal: Mapping[str, Any]) -> list[Stands]:
     once: dict[str, Stands] = {}
     for each in found:
         once.setdefault(each.text, each)
-    return list(once.values())[: signals.STANDS]
+    return list(once.values())[: questions.STANDS]
 
 
-def read_with(reader: Reader, scan: Scan, rules: LearnedRules, *, most: int = 0, quiet: bool) -> bool:
+def read_with(
+    reader: OwnModel | HostModel, scan: Scan, rules: LearnedRules, *, most: int = 0, quiet: bool
+) -> bool:
     """Have the candidates of a scan read, and count what they teach. ``most``: how many at most, 0 for all.
     Whether each batch was answered; what was not read stays a candidate.
     """

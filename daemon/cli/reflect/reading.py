@@ -247,7 +247,8 @@ def read_past(scan: Scan, where: Paths, *, quiet: bool) -> bool:
     directory = open_in(where, scan.book.project)
     if directory is None:
         return False
-    known = _mark(scan.cursors.get(CURSOR))
+    mark = scan.cursors.get(CURSOR)
+    known = mark[0] if isinstance(mark, list) and mark and isinstance(mark[0], str) else ""
     begin = max(known, f"{scan.since:015d}:" if scan.since else "")
     progress, counted = Progress(0 if quiet else 1), time.monotonic()
     scan.old = begin != known  # what was passed over now must not be passed over by the next scan
@@ -281,18 +282,11 @@ def open_in(where: Paths, project: Path) -> str | None:
     return next((f for f in folders if os.path.realpath(f) == here), None)
 
 
-def _mark(cursor: object) -> str:
-    """Where the last scan stopped; "" when it is not known."""
-    found = cursor[0] if isinstance(cursor, list) and len(cursor) == 1 else ""
-    return found if isinstance(found, str) else ""
-
-
 def pages(where: Paths, project: Path | str, after: str = "") -> Iterator[Page]:
     """The pages behind ``after``, "" for all."""
     from ...paths import find_socket
 
-    route = "/v1/features/rules/history"
-    for sessions, end in listed(find_socket(where), route, str(project), after):
+    for sessions, end in listed(find_socket(where), "/v1/features/rules/history", str(project), after):
         yield Page(tuple(t for s in sessions if (t := _session(s)) is not None), end)
 
 

@@ -144,37 +144,27 @@ def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
     """``found``: whether there was anything to read."""
     journal, quotes = scan.journal, scan.book.state.load("quotes")
     waiting = list(scan.gathering.kept.values())
-    signals = summary(journal, quotes)
     told = list(dict.fromkeys(scan.told))
     told += scan.failed[:TOLD] + (
         [f"{len(scan.failed) - TOLD} more files could not be read"] if len(scan.failed) > TOLD else []
     )
     if args.json:
-        read = {
-            "files": scan.read,
-            "unchanged": scan.unchanged,
-            "failed": len(scan.failed),
-            "messages": scan.gathering.messages,
-            "bytes": scan.bytes,
-        }
-        fields = {"changed": not scan.dry_run and bool(scan.new or scan.again), "read": read}
         unread = for_a_model(waiting)
-        signals = {
+        print_json({
+            "project": str(scan.book.project),
+            "file": str(scan.book.path),
+            "changed": not scan.dry_run and bool(scan.new or scan.again),
+            "read": {
+                "files": scan.read, "unchanged": scan.unchanged, "failed": len(scan.failed),
+                "messages": scan.gathering.messages, "bytes": scan.bytes,
+            },
             "new": scan.new,
             "again": sorted(scan.again),
-            **signals,
+            **summary(journal, quotes),
             "candidates": [shown(c) for c in unread[:SHOWN]],
             "more_candidates": len(unread[SHOWN:]),
-        }
-        print_json(
-            {
-                "project": str(scan.book.project),
-                "file": str(scan.book.path),
-                **fields,
-                **signals,
-                "told": told,
-            }
-        )
+            "told": told,
+        })  # fmt: skip
         return
     tell(told)
     if not found:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 CHANGES: Final = 10
-_SHOWN: Final = frozenset({"number", "at", "what", "why", "by", "file", "undoes", "done"})
+_SHOWN: Final = frozenset({"number", "at", "what", "why", "by", "file", "undoes"})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -136,7 +136,7 @@ def history(args: argparse.Namespace) -> int:
 
 def _history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> Json:
     """All of it for a script."""
-    from ...learning.rules.changes import undone
+    from ...learning.revisions import undone
 
     changes = rules.changes.all()
     gone = undone(changes)
@@ -192,9 +192,9 @@ def row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
 
 
 def _change(change: Change, every: list[Change], paint: Paint) -> list[str]:
-    from ...learning.rules.changes import undone
+    from ...learning.revisions import undone
 
-    note = " (undone)" if change.number in undone(every) else "" if change.done else " (interrupted)"
+    note = " (undone)" if change.number in undone(every) else ""
     why = f": {short(change.why, 200)}" if change.why else ""
     why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
     return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", f"{short(change.what, 200)}{why}{note}")

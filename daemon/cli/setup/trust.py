@@ -397,7 +397,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
     from ...clock import SystemClock
     from ...core.given import known_as
     from ...files.alone import alone
-    from ...learning.rules.changes import Changes
+    from ...learning.rules.changes import changes_of, entries
     from ...learning.rules.preferences import vouched_for
     from ...learning.state import ReflectState
 
@@ -406,7 +406,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
         return 0
     with alone(state.folder):
         known = vouched_for(state)
-        own = {known_as(entry["content"]) for entry in Changes(state).entries()}
+        own = {known_as(entry["content"]) for entry in entries(changes_of(state))}
         kept = {digest: at for digest, at in known.items() if digest in own}
         if kept != known:
             state.save("preferences", kept, SystemClock().now_ms())

@@ -268,29 +268,6 @@ def keep_quotes(kept: Iterable[Json], new: Quote) -> list[Json]:
     return found[-QUOTES:]
 
 
-def by_keyword(said: Said, file: str) -> Json | None:
-    """The signal of a message by the seed's keywords alone, in its form (FR1), without an id; None for none.
-
-    The content is what the person said: without a model nobody words it.
-    """
-    candidate = candidate_of(said, file)
-    kind = next((k for k in KEYWORDS if k in candidate.why), "") if candidate is not None else ""
-    if candidate is None or not kind:
-        return None
-    of, polarity = typed(kind)
-    return {
-        "type": of,
-        **({"polarity": polarity} if polarity else {}),
-        "content": " ".join(candidate.text.split())[:MAX_CONTENT],
-        "context": " ".join(candidate.prior.split())[-CONTEXT:],
-        "severity": {"instruction": "high", "correction": "medium"}.get(kind, "low"),
-        "timestamp": timestamp(said.at),
-        "source_file": file,
-        "line": said.line,
-        "session": said.session,
-    }
-
-
 def digest(name: str) -> str:
     """The digest by which the journal knows a session or a message, and a text is known here."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

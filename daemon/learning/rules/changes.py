@@ -1,155 +1,93 @@
-"""The changes that reflectd made of a project's rules and preferences: each with what the file was before it,
-in the state folder.
+"""The changes of a project's rules and preferences: revisions that say what the journal was before and after.
 
-A change is kept before the file is replaced, and as done once the journal says so too: what was begun and not
-done is what a killed process left (``learned_rules``). Numbers count through all files of the project.
+The file is replaced before the journal. So after a kill between the two the journal is still as it was before
+the newest change; the next change makes it say what the file says (``settle``).
 """
 
 from __future__ import annotations
 
-import zlib
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import msgspec
-
-from ...core.errors import UserError
-from ...files.atomic import write_atomic
-from ...files.bounded import read_bytes
-from .journal import RULE_ID
+from ..revisions import Revision, RevisionsOf, digest
+from .journal import RULE_ID, Entry, Journal, put
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from ..state import ReflectState
+    from .rules_file import Place
+    from .section import Document
 
-KEPT: Final = 100
-BYTES: Final = 50_000_000  # of all of them
-LIMIT: Final = 16_000_000  # of one
 FOLDER: Final = "changes"  # in the project's folder of the state
 Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
+Files = list[tuple["Place", "Document"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One change. ``file``: its path from the project, "" where nothing but Workshop was told. ``before`` and
-    ``after``: digests of the file, "" for none. ``rules``: each entry of the journal before and after it.
-    ``signals``: [id, status before, status after]. ``retired``: the playbook's revision that took out the
-    point that said the same. ``undoes``: the number of the change that this one undid. ``backup``: what the
-    file was, packed; None where there was none.
+class Change(Revision):
+    """One change. ``file``: its path from the project, "" where none was changed. ``soft``: of preferences.
+    ``rules``: each entry of the journal before and after it. ``signals``: id, status before, status after.
     """
 
-    number: int
-    at: int
-    what: str
+    noun: ClassVar[str] = "change"
     file: str = ""
     soft: bool = False
-    before: str = ""
-    after: str = ""
-    why: str = ""
-    by: str = "you"
     rules: tuple[Pair, ...] = ()
     signals: tuple[tuple[str, str, str], ...] = ()
-    retired: int = 0
-    undoes: int = 0
-    done: bool = False
-    backup: bytes | None = None
 
-    def content(self) -> bytes:
-        """What the file was before it, empty for none. Raises ``UserError`` when that can't be read."""
-        try:
-            return zlib.decompress(self.backup or packed(b""))
-        except zlib.error:
-            raise UserError(f"what {self.file} was before change {self.number} can't be read") from None
+    @property
+    def new(self) -> Entry | None:
+        """The entry of the rule that it brought in."""
+        return next((after for before, after in self.rules if after and not before), None)
 
 
-class Changes:
-    """Those of one project. Who writes holds the lock on the state's folder."""
-
-    def __init__(self, state: ReflectState) -> None:
-        self._folder = state.folder / FOLDER
-
-    def all(self) -> list[Change]:
-        """Newest first. One that can't be understood is left out."""
-        found: list[Change] = []
-        for path in self._paths():
-            with suppress(OSError, ValueError, RecursionError):
-                found.append(msgspec.json.decode(read_bytes(path, LIMIT) or b"", type=Change))
-        return found
-
-    def entries(self) -> list[dict[str, Any]]:
-        """Every entry of the journal that a change made, newest first."""
-        return [after for c in self.all() for _, after in c.rules if after is not None]
-
-    def highest_rule(self) -> int:
-        """The highest number of a rule that a change was about."""
-        entries = (str(entry.get("id")) for c in self.all() for pair in c.rules for entry in pair if entry)
-        return max((int(m[1]) for name in entries if (m := RULE_ID.fullmatch(name))), default=0)
-
-    def next_number(self) -> int:
-        """The number of the next change."""
-        return max((int(path.stem) for path in self._paths()), default=0) + 1
-
-    def put(self, change: Change) -> None:
-        """Keep it, in place of what is kept under its number. Raises ``Unavailable``."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomic(self._path(change), msgspec.json.encode(change), mode=0o600)
-        total = 0
-        for i, path in enumerate(self._paths()):
-            with suppress(OSError):
-                total += path.stat().st_size
-                if i and (i >= KEPT or total > BYTES):
-                    path.unlink()
-
-    def drop(self, change: Change) -> None:
-        """It did not come about."""
-        self._path(change).unlink(missing_ok=True)
-
-    def finished(self, change: Change, *, retired: int = 0) -> None:
-        """It is done. Raises ``Unavailable``."""
-        self.put(replace(change, done=True, retired=retired or change.retired))
-
-    def wanted(self, number: int = 0) -> Change:
-        """The change that would be taken back: this one; for 0 the newest that nobody undid. Raises
-        ``UserError``.
-        """
-        every = self.all()
-        gone = undone(every)
-        if number == 0:
-            found = next((c for c in every if c.number not in gone and not c.undoes), None)
-            if found is None:
-                raise UserError("there is nothing to undo")
-            return found
-        found = next((c for c in every if c.number == number), None)
-        if found is None:
-            raise UserError(f"there is no change {number}; `reflectd reflect history` lists them")
-        if found.number in gone:
-            raise UserError(f"change {number} is undone already")
-        return found
-
-    def _path(self, change: Change) -> Path:
-        return self._folder / f"{change.number:08d}.json"
-
-    def _paths(self) -> list[Path]:
-        return sorted((p for p in self._folder.glob("*.json") if p.stem.isdecimal()), reverse=True)
+Changes = RevisionsOf[Change]
 
 
-def undone(changes: list[Change]) -> set[int]:
-    """The numbers of those that are undone now. ``changes``: newest first; an undo may be undone itself."""
-    found: set[int] = set()
-    for change in changes:
-        if change.undoes and change.number not in found:
-            found.add(change.undoes)
-    return found
+def changes_of(state: ReflectState) -> Changes:
+    """Those of one project, numbered through all of its files."""
+    return RevisionsOf(state.folder / FOLDER, state.folder, Change)
 
 
-def digest(content: bytes) -> str:
-    """The mark of a file's content, "" of a missing or empty one."""
-    return sha256(content).hexdigest() if content else ""
+def entries(changes: Changes) -> list[Entry]:
+    """Every entry of the journal that a change made, newest first."""
+    return [after for change in changes.all() for _, after in change.rules if after is not None]
 
 
-def packed(content: bytes) -> bytes:
-    """A file's content as a change keeps it."""
-    return zlib.compress(content)
+def highest_rule(changes: Changes) -> str:
+    """The highest id of a rule that a change was about."""
+    pairs = (pair for change in changes.all() for pair in change.rules)
+    numbers = (RULE_ID.fullmatch(str(entry.get("id"))) for pair in pairs for entry in pair if entry)
+    return f"rule-{max((int(m[1]) for m in numbers if m), default=0):03d}"
+
+
+def settle(changes: Changes, journal: Journal, files: Files) -> None:
+    """Make the journal say what a killed change wrote; one that wrote nothing is forgotten."""
+    newest = next(iter(changes.all()), None)
+    if newest is None or not _is_before(journal, newest.rules):
+        return
+    if not newest.file or _came_about(newest, files):
+        put(journal, newest.rules, newest.signals)
+    else:
+        changes.drop(newest)
+
+
+def _is_before(journal: Journal, pairs: Iterable[Pair]) -> bool:
+    entries = {entry["id"]: entry for entry in journal["learned_rules"]}
+    return all(entries.get((before or after or {}).get("id")) == before for before, after in pairs)
+
+
+def _came_about(change: Change, files: Files) -> bool:
+    """Whether the file was replaced; where somebody edited it since, whether it says what was meant."""
+    found = next(((place, doc) for place, doc in files if place.name == change.file), None)
+    now = digest(found[0].read()) if found else ""
+    if now in {change.before, change.after}:
+        return now == change.after
+    there = {(r.id, r.text, r.active) for r in found[1].rules} if found else set()
+    gone = [_said(before) in there for before, after in change.rules if before and before != after]
+    return all(_said(after) in there for _, after in change.rules if after) and not any(gone)
+
+
+def _said(entry: Entry) -> tuple[str, str, bool]:
+    return entry["id"], entry["content"], entry["active"]

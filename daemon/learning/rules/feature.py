@@ -11,30 +11,151 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from collections import OrderedDict
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from ...core import events as ev
-from ...core.errors import BadReply, Rejected, Unavailable
-from ...engine.features.feature import Feature, Heard, Parts, Route
-from . import consents, contradicts, signals
+from ...core.consent import TYPED
+from ...core.errors import BadReply, Rejected, Unavailable, UserError
+from ...core.given import folded, known_as
+from ...core.offers import Moment, Offer
+from ...engine.features.feature import Feature, Heard, Parts, Place, Route
+from ...store.retention import old
+from ..playbook.playbooks import rules_of
+from ..state import ReflectState
+from . import questions
 from .candidates import Candidate
+from .preferences import those_that_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from ...core.consent import Chosen
+    from ...core.llm import Prompt, Reply
     from ...core.session import Session
-    from ...core.transcript import Model
     from ...engine.hosts.host import Instance
     from ...store.db import Statement
-    from .consents import Consent
+    from ...store.readonly import Reads
+
+# --- what hosts told: digests only. Columns of the table that are empty were for other records ------------
+
+KEEP_MS: Final = 2 * 86_400_000
+_ANSWER: Final = "answer"
+_INTO: Final = "INTO consents (session, digest, source, kind, label, place, at) VALUES (?, ?, ?, ?, ?, '', ?)"
+
+
+class Consent(NamedTuple):
+    """What a host told. ``source``: the id of the agent's call, or of the message that was typed. ``label``:
+    ``TYPED`` for a command, for which there is no dialog.
+    """
+
+    session: str
+    digest: str
+    source: str
+    label: str
+    at: int
+    spent: int
+
+
+def consent_answered(session: str, source: str, answers: Iterable[Chosen], at: int) -> Statement:
+    """A person answered. The same call again changes nothing."""
+    rows = [(session, a.digest, source, _ANSWER, a.label, at) for a in answers]
+    return (f"INSERT OR IGNORE {_INTO}", rows)
+
+
+def consent_typed(session: str, digest: str, message: str, at: int) -> Statement:
+    """A person typed our command."""
+    return (f"INSERT OR IGNORE {_INTO}", [(session, digest, message, TYPED, TYPED, at)])
+
+
+def consents_told(db: Reads, session: str, digest: str, since: int) -> list[Consent]:
+    """The answers to that question, or the commands with that wish, newest first."""
+    rows = db.read(
+        "SELECT session, digest, source, label, at, spent FROM consents "
+        "WHERE session = ? AND digest = ? AND kind IN (?, ?) AND at >= ? ORDER BY at DESC, source DESC",
+        (session, digest, _ANSWER, TYPED, since),
+    )
+    return [Consent(*row) for row in rows]
+
+
+def consent_spent(consent: Consent, at: int) -> Statement:
+    """Use it. No row changes when it was used before, or an answer to the same question was."""
+    return (
+        "UPDATE consents SET spent = ?1 WHERE session = ?2 AND digest = ?3 AND source = ?4 AND spent = 0 "
+        "AND (kind = ?5 OR NOT EXISTS "
+        "(SELECT 1 FROM consents WHERE session = ?2 AND digest = ?3 AND spent > 0))",
+        [(at, consent.session, consent.digest, consent.source, TYPED)],
+    )
+
+
+def old_consents(now_ms: int) -> Statement:
+    """What nobody used in time."""
+    return (f"DELETE FROM consents WHERE {old('consents')}", [(now_ms - KEEP_MS,)])
+
+
+# --- preferences ------------------------------------------------------------------------------------
+
+DIRECTORIES_KEPT: Final = 50
+HEADING: Final = (
+    "What the person prefers in this project (what they ask for in the session and the project's own rules "
+    "come first):"
+)
+
+
+class Preferences(Feature):
+    """Offers a person's preferences before anything that was learned. Of the project's file only what the
+    person typed or trusted is given, and only what ``learning.texts.refusal`` has nothing against. What
+    Workshop keeps, Workshop gives. A file that can't be read gives nothing, and the log says why.
+    """
+
+    name: ClassVar = "preferences"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._state = lru_cache(DIRECTORIES_KEPT)(lambda of: ReflectState(parts.world.db.path.parent, of))
+        self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
+
+    def has_context(self, directory: str) -> Mapping[Place, int]:
+        """Where the person vouched for one. Asked with each batch of a host's events."""
+        return {"context": 0} if self._state(directory).has("preferences") else {}
+
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
+        """Read the project's file."""
+        if not moment.begins or not self.has_context(s.directory):
+            return
+        self._read[s.directory] = await asyncio.to_thread(self._look, s.directory)
+        self._read.move_to_end(s.directory)
+        while len(self._read) > DIRECTORIES_KEPT:
+            self._read.popitem(last=False)
+
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """When a session starts, and when it lost its context."""
+        return self._read.get(s.directory, ()) if moment.begins and self.has_context(s.directory) else ()
+
+    def _look(self, directory: str) -> tuple[Offer, ...]:
+        try:
+            said = folded("\n".join(rules_of(directory)))
+            return tuple(
+                Offer(f"preference:{known_as(p.text)[:16]}", "preference", f"- {p.text}", 0.0, HEADING)
+                for p in those_that_count(Path(directory), self._state(directory))
+                if p.known and not p.refused and folded(p.text) not in said
+            )
+        except (UserError, Unavailable) as error:
+            self._world.log.warning("no preferences are offered", directory=directory, error=str(error))
+            return ()
+
 
 FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
 POLL_S: Final = 0.1
 POLLS: Final = 10  # what a hook told is stored a moment later
 PAGE: Final = 50  # sessions of a page of history
 T = TypeVar("T")
+A = TypeVar("A", questions.Read, questions.Compared)
 MOST_CHARS: Final = 200
 ANSWER_S: Final = 120.0  # for one question to a model
 TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
@@ -48,7 +169,7 @@ class _Said(msgspec.Struct):
 class _ToRead(msgspec.Struct):
     session: str
     messages: list[_Said]
-    stands: list[signals.Stands] = []
+    stands: list[questions.Stands] = []
 
 
 class _ToCompare(msgspec.Struct):
@@ -72,7 +193,7 @@ class Rules(Feature):
         """Note what a person answered and typed."""
         match event:
             case ev.QuestionAnswered():
-                self._world.later(consents.answer(event.session, event.call, event.answers, event.t))
+                self._world.later(consent_answered(event.session, event.call, event.answers, event.t))
             case ev.CommandTyped():
                 self._typed.pop(event.session, None)
                 self._typed[event.session] = self._world.clock.now_ms()
@@ -80,7 +201,7 @@ class Rules(Feature):
                     del self._typed[next(iter(self._typed))]
                 if not event.digest:
                     return
-                self._world.later(consents.type_in(event.session, event.digest, event.message, event.t))
+                self._world.later(consent_typed(event.session, event.digest, event.message, event.t))
             case _:
                 pass
 
@@ -126,7 +247,7 @@ class Rules(Feature):
         async with self._lock:
             consent = await self._told(s.id, digest)
             now = self._world.clock.now_ms()
-            if not await self._world.db.commit(consents.spend(consent, now), durable=True):
+            if not await self._world.db.commit(consent_spent(consent, now), durable=True):
                 raise Rejected("this answer was used before; ask the person again, with a new question")
         self._world.log.info("consent used", session=s.id, source=consent.source)
         return {"session": s.id, "label": consent.label, "at": consent.at}
@@ -135,14 +256,14 @@ class Rules(Feature):
         """The newest answer that a host told of. Raises ``Rejected`` when there is none that counts."""
         db, since = self._world.db, self._world.clock.now_ms() - FRESH_MS
         for _ in range(POLLS):
-            if found := consents.told(db, session, digest, since):
+            if found := consents_told(db, session, digest, since):
                 break
             await asyncio.sleep(POLL_S)
         else:
             raise Rejected(
                 "the host told of no answer of a person to exactly this, in this session, just now"
             )
-        if found[0].is_typed:  # the same words may be typed again, and then count again
+        if found[0].label == TYPED:  # the same words may be typed again, and then count again
             found = [c for c in found if not c.spent]
         if not found or any(c.spent for c in found):
             raise Rejected("this answer was used before; ask the person again, with a new question")
@@ -160,55 +281,47 @@ class Rules(Feature):
         why nobody was asked. Raises ``BadReply`` and ``Rejected``.
         """
         asked = _of(body, _ToRead)
-        s, instance = self._attended(asked.session)
-        if why := self._unasked(s):
-            return {"readings": {}, "why": why}
-        said = [Candidate("", m.text, m.prior) for m in asked.messages[: signals.BATCH]]
-        template, model = await self._asking(s, instance, signals.PURPOSE)
-        nonce = secrets.token_hex(8)
-        flow = signals.read(said, asked.stands, template, nonce, session=s.id, model=model)
-        found = await self.parts.asking.run(flow, s, ANSWER_S)
-        return {
-            "readings": {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()},
-            "why": found.why,
-        }
+        said = [Candidate("", m.text, m.prior) for m in asked.messages[: questions.BATCH]]
+        found = await self._ask(asked.session, questions.SIGNALS, partial(questions.read, said, asked.stands))
+        if isinstance(found, str):
+            return {"readings": {}, "why": found}
+        readings = {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()}
+        return {"readings": readings, "why": found.why}
 
     async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
         those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
         """
         asked = _of(body, _ToCompare)
-        s, instance = self._attended(asked.session)
-        if why := self._unasked(s):
-            return {"contradicts": [], "same": [], "why": why}
-        template, model = await self._asking(s, instance, contradicts.PURPOSE)
-        nonce = secrets.token_hex(8)
-        flow = contradicts.compare(asked.text, asked.statements, template, nonce, session=s.id, model=model)
-        found = await self.parts.asking.run(flow, s, ANSWER_S)
+        flow = partial(questions.compare, asked.text, asked.statements)
+        found = await self._ask(asked.session, questions.CONTRADICTS, flow)
+        if isinstance(found, str):
+            return {"contradicts": [], "same": [], "why": found}
         return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
 
-    def _unasked(self, s: Session) -> str:
-        """Why no model is asked for this session, "" when one may be."""
+    async def _ask(
+        self, session: str, purpose: str, flow: Callable[..., Generator[Prompt, Reply, A]]
+    ) -> A | str:
+        """Ask the small model of whoever judges this session, with the prompt that counts in its folder; why
+        no model is asked. Raises ``BadReply`` and ``Rejected``.
+        """
+        s, instance = self._attended(session)
         if not self._world.calls.models(s.host):
             return "no model is set up for the sessions of this host"
         if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
             return "nobody typed /reflect in this session just now"
-        return ""
-
-    async def _asking(self, s: Session, instance: Instance, name: str) -> tuple[str, Model | None]:
-        """The prompt that counts in the session's folder, and the session's own model. Raises
-        ``Rejected``.
-        """
         texts = await asyncio.to_thread(self._world.prompt_texts, s.directory)
         try:
             turn = (await self.parts.messages.read(s, instance)).turn
         except (Unavailable, BadReply) as e:
             raise Rejected(f"session {s.id} could not be read: {e}") from e
-        return texts[name], turn.model if turn is not None else None
+        model = turn.model if turn is not None else None
+        asking = flow(texts[purpose], secrets.token_hex(8), session=s.id, model=model)
+        return await self.parts.asking.run(asking, s, ANSWER_S)
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What nobody used."""
-        return (consents.prune(now_ms),)
+        return (old_consents(now_ms),)
 
 
 def _of(body: Mapping[str, Any], form: type[T]) -> T:

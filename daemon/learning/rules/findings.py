@@ -8,7 +8,7 @@ everything is read again. Raises ``Unavailable``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.errors import UserError
 from ...core.redact import redact
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .journal_file import Changed, ProjectJournal
 
 Json = dict[str, Any]
-JOURNAL: Final = "journal"  # among the quotes: when their journal was created
+JOURNAL: Final = "journal"  # among quotes and cursors: when their journal was created
 MOST: Final = 100_000  # cursors of files, and texts that were decided; what is dropped is read again
 
 
@@ -83,7 +83,7 @@ def count(
             state.save("candidates", left, now_ms)
         if cursors is not None:
             files = _newest({**known_cursors(book, journal), **cursors})
-            state.save("cursors", {"journal": journal.get("created", ""), "files": files}, now_ms)
+            state.save("cursors", {JOURNAL: journal.get("created", ""), "files": files}, now_ms)
 
     return book.change(edit, dry_run=dry_run, after=after)
 
@@ -92,10 +92,11 @@ def _keep_quotes(
     book: ProjectJournal, journal: Journal, quoted: Sequence[tuple[str, Finding]], now_ms: int
 ) -> None:
     there = {signal["id"] for signal in journal["signals"]}
-    quotes = {name: of for name, of in _known_quotes(book, journal).items() if name in there}
+    quotes = {name: of for name, of in _of_journal(book, "quotes", journal).items() if name in there}
     for name, finding in quoted:
         if name in there:
-            quotes[name] = keep_quotes(_list(quotes.get(name)), finding.quote)
+            known = quotes.get(name)
+            quotes[name] = keep_quotes(known if isinstance(known, list) else (), finding.quote)
     book.state.save("quotes", {JOURNAL: journal.get("created", ""), **quotes}, now_ms)
 
 
@@ -155,23 +156,16 @@ def _named(found: Gathering, keys: Sequence[str]) -> list[Candidate]:
 
 def known_cursors(book: ProjectJournal, journal: Journal) -> Json:
     """Where reading stopped in each file, by its path; nothing when that was for another journal."""
-    found = book.state.load("cursors")
-    files = found.get("files")
-    return (
-        dict(files) if isinstance(files, dict) and found.get("journal") == journal.get("created", "") else {}
-    )
+    files = _of_journal(book, "cursors", journal).get("files")
+    return dict(files) if isinstance(files, dict) else {}
 
 
-def _known_quotes(book: ProjectJournal, journal: Journal) -> Json:
-    """What was said, by the ids of signals; nothing of another journal, which gave the same ids to others."""
-    found = book.state.load("quotes")
-    return found if found.get(JOURNAL, journal.get("created", "")) == journal.get("created", "") else {}
+def _of_journal(book: ProjectJournal, name: Literal["cursors", "quotes"], journal: Journal) -> Json:
+    """What is kept for this journal; nothing of another one, which gave the same ids to others."""
+    found = book.state.load(name)
+    return found if found.get(JOURNAL) == journal.get("created", "") else {}
 
 
 def _newest(found: Json) -> Json:
     """The newest ``MOST`` entries."""
     return dict(list(found.items())[-MOST:])
-
-
-def _list(found: object) -> list[Json]:
-    return found if isinstance(found, list) else []

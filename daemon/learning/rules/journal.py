@@ -100,9 +100,7 @@ def checked(found: object) -> Journal:
 
 
 def _check_signal(signal: Entry) -> None:
-    name = signal.get("id")
-    if not isinstance(name, str) or not SIGNAL_ID.fullmatch(name):
-        raise ValueError(f"{str(name)[:40]!r} is no id of a signal")
+    name = _id_of(signal, SIGNAL_ID, "signal")
     for key, allowed in _CHOICES.items():
         if signal.setdefault(key, _MEANT.get(key)) not in allowed:
             raise ValueError(f"the {key} of {name} is none of {', '.join(allowed)}")
@@ -113,23 +111,29 @@ def _check_signal(signal: Entry) -> None:
         if not isinstance(signal.setdefault(key, ""), str):
             raise ValueError(f"{key} of {name} is no day")  # noqa: TRY004 - as above
     sightings = signal.setdefault("sightings", {})
-    if not isinstance(sightings, dict) or not all(
-        isinstance(of, list) and all(isinstance(m, str) for m in of) for of in sightings.values()
-    ):
+    if not isinstance(sightings, dict) or not all(map(_is_texts, sightings.values())):
         raise ValueError(f"the sightings of {name} are no lists by session")
 
 
 def _check_rule(rule: Entry) -> None:
-    name = rule.get("id")
-    if not isinstance(name, str) or not RULE_ID.fullmatch(name):
-        raise ValueError(f"{str(name)[:40]!r} is no id of a rule")
-    sources = rule.setdefault("source_signals", [])
-    if not isinstance(sources, list) or not all(isinstance(s, str) for s in sources):
+    name = _id_of(rule, RULE_ID, "rule")
+    if not _is_texts(rule.setdefault("source_signals", [])):
         raise ValueError(f"the source_signals of {name} are no list of ids")
     if rule.setdefault("target", "claude_md") not in get_args(Target):
         raise ValueError(f"the target of {name} is none of {', '.join(get_args(Target))}")
-    if not isinstance(rule.setdefault("active", True), bool):
-        raise ValueError(f"active of {name} is neither true nor false")  # noqa: TRY004 - as above
+    if type(rule.setdefault("active", True)) is not bool:
+        raise ValueError(f"active of {name} is neither true nor false")
+
+
+def _id_of(entry: Entry, form: re.Pattern[str], what: str) -> str:
+    name = entry.get("id")
+    if not isinstance(name, str) or not form.fullmatch(name):
+        raise ValueError(f"{str(name)[:40]!r} is no id of a {what}")
+    return name
+
+
+def _is_texts(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
 
 
 def same(a: str, b: str) -> bool:
@@ -260,17 +264,18 @@ def trim(journal: Journal) -> list[str]:
 
 def signal_named(journal: Journal, name: str) -> Entry:
     """The signal with this id, to be changed in place. Raises ``UserError``."""
-    found: Entry | None = next((s for s in journal["signals"] if s["id"] == name), None)
-    if found is None:
-        raise UserError(f"there is no signal {name[:40]!r}; `reflectd reflect status` lists them")
-    return found
+    return _named(journal["signals"], name, "signal", "; `reflectd reflect status` lists them")
 
 
 def rule_named(journal: Journal, name: str) -> Entry:
     """The rule with this id, to be changed in place. Raises ``UserError``."""
-    found: Entry | None = next((r for r in journal["learned_rules"] if r["id"] == name), None)
+    return _named(journal["learned_rules"], name, "rule", "")
+
+
+def _named(entries: Sequence[Entry], name: str, what: str, more: str) -> Entry:
+    found = next((entry for entry in entries if entry["id"] == name), None)
     if found is None:
-        raise UserError(f"there is no rule {name[:40]!r}")
+        raise UserError(f"there is no {what} {name[:40]!r}{more}")
     return found
 
 
@@ -282,15 +287,14 @@ def dismiss(journal: Journal, names: Iterable[str], day: str) -> list[Entry]:
             raise UserError(f"{signal['id']} is a rule by now; take the rule back first")
     for signal in found:
         signal["status"] = "dismissed"
-        if not any(stone["content"] == signal["content"] for stone in journal["tombstones"]):
-            journal["tombstones"].append({"content": signal["content"], "signal": signal["id"], "at": day})
+        bury(journal, signal["content"], day, signal["id"])
     return found
 
 
-def bury(journal: Journal, content: str, day: str) -> None:
-    """Never suggest or learn what says this again, though no signal of this journal said it."""
+def bury(journal: Journal, content: str, day: str, signal: str = "") -> None:
+    """Never suggest or learn what says this again. ``signal``: the id of the one that said it, if any."""
     if not any(stone["content"] == content for stone in journal["tombstones"]):
-        journal["tombstones"].append({"content": content, "signal": "", "at": day})
+        journal["tombstones"].append({"content": content, "signal": signal, "at": day})
 
 
 def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
@@ -311,9 +315,9 @@ def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
     return found
 
 
-def promote(
+def new_rule(
     journal: Journal,
-    names: Sequence[str],
+    names: Iterable[str],
     *,
     content: str,
     target: Target,
@@ -321,51 +325,49 @@ def promote(
     day: str,
     taken: Iterable[str] = (),
 ) -> Entry:
-    """Make a rule of these signals; of none, a rule that a person states. ``file``: which file it is written
-    to. ``taken``: ids of rules that stand elsewhere, such as in that file. Raises ``UserError``.
+    """The entry of a rule of these signals, or that a person states; ``put`` adds it. ``file``: which file it
+    is written to. ``taken``: ids of rules that stand elsewhere, such as in that file.
     """
-    found = [signal_named(journal, name) for name in names]
     used = [r["id"] for r in journal["learned_rules"]] + list(taken)
     numbers = [int(m[1]) for name in used if (m := RULE_ID.fullmatch(name))]
-    for signal in found:
-        signal["status"] = "promoted"
-    rule: Entry = {
+    return {
         "id": f"rule-{max(numbers, default=0) + 1:03d}",
         "content": content,
-        "source_signals": [s["id"] for s in found],
+        "source_signals": list(dict.fromkeys(names)),
         "promoted_at": day,
         "target": target,
         "file": file,
         "active": True,
     }
-    journal["learned_rules"].append(rule)
-    return rule
 
 
-def archive(journal: Journal, name: str, *, reason: str, day: str) -> Entry:
-    """A rule no longer applies; it is kept as history. Raises ``UserError``."""
-    rule = rule_named(journal, name)
-    rule |= {"active": False, "archived_at": day, "reason": reason}
-    return rule
+def archived(rule: Entry, *, reason: str, day: str) -> Entry:
+    """The entry of a rule that no longer applies; it is kept as history."""
+    return {**rule, "active": False, "archived_at": day, "reason": reason}
 
 
-def reword(journal: Journal, name: str, content: str) -> Entry:
-    """Give a rule another text. Raises ``UserError``."""
-    rule = rule_named(journal, name)
-    rule["content"] = content
-    return rule
+def promoted(journal: Journal, names: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """What becomes of signals that a rule is made of, as ``put`` takes it. Raises ``UserError``."""
+    return tuple((name, signal_named(journal, name)["status"], "promoted") for name in names)
 
 
-def remove(journal: Journal, name: str, *, again: bool = False) -> Entry:
-    """Take a rule out of the journal. ``again``: its signals wait for a decision again. Raises
-    ``UserError``.
+def put(
+    journal: Journal,
+    pairs: Sequence[tuple[Entry | None, Entry | None]],
+    signals: Sequence[tuple[str, str, str]],
+) -> None:
+    """Make the journal say what each entry is after a change (before, after), and the signals' status (id,
+    before, after).
     """
-    rule = rule_named(journal, name)
-    journal["learned_rules"] = [r for r in journal["learned_rules"] if r is not rule]
-    for signal in journal["signals"] if again else ():
-        if signal["id"] in rule["source_signals"] and signal["status"] == "promoted":
-            signal["status"] = "pending"
-    return rule
+    rules: list[Entry] = journal["learned_rules"]
+    for before, after in pairs:
+        name = (after or before or {}).get("id")
+        at = next((i for i, entry in enumerate(rules) if entry["id"] == name), len(rules))
+        rules[at : at + 1] = [dict(after)] if after else []
+    for name, was, now in signals:
+        for signal in journal["signals"]:
+            if signal["id"] == name and signal["status"] == was:
+                signal["status"] = now
 
 
 def _parts(name: str) -> tuple[str, int]:

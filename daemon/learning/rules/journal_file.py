@@ -25,7 +25,7 @@ from ...files.atomic import set_aside, write_atomic
 from ...files.bounded import read_bytes, reason
 from ...files.folders import make_folder
 from ...files.verdict import make_reflection
-from ..state import ReflectState
+from ..state import ReflectState, problem_of
 from . import journal as journals
 from .journal import Journal
 
@@ -90,7 +90,7 @@ class ProjectJournal:
 
     def read(self) -> Loaded:
         """The journal as it is, empty where there is none. Never raises."""
-        if problem := self._problem():
+        if problem := problem_of(self.project, self.path):
             return Loaded(self._empty(), problem, refused=True)
         try:
             raw = read_bytes(self.path, LIMIT, follow=False)
@@ -116,7 +116,7 @@ class ProjectJournal:
         Raises ``Unavailable``, ``UserError`` for a folder that can have no journal, and whatever ``edit``
         raises; nothing is written then.
         """
-        if problem := self._problem():
+        if problem := problem_of(self.project, self.path):
             raise UserError(problem)
         with nullcontext() if dry_run else alone(self.state.folder):
             loaded = self.read()
@@ -131,24 +131,25 @@ class ProjectJournal:
                 raise UserError(f"{error}. {loaded.problem}: the next scan begins a new one") from None
             _redact_new(journal, known)
             text = _dumped(journal)
-            same = text == before and os.path.lexists(self.path) and not loaded.problem
-            if same and after is not None and not dry_run:
+            written = not dry_run and (
+                text != before or bool(loaded.problem) or not os.path.lexists(self.path)
+            )
+            if written:
+                now = self._clock.now_ms()
+                if loaded.problem and os.path.lexists(self.path):
+                    aside = set_aside(self.path, str(now))
+                    told.append(f"{loaded.problem}; it is kept as {aside.name}, and a new one was begun")
+                self._make_folder()
+                # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
+                stones = {stone["content"]: stone for stone in journal["tombstones"]}
+                if stones != self.state.load("tombstones"):
+                    self.state.save("tombstones", stones, now)
+                write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
+            elif loaded.problem:
+                told.append(loaded.problem)
+            if after is not None and not dry_run:
                 after(journal, result)
-            if dry_run or same:
-                return Changed(result, journal, False, (loaded.problem,) if loaded.problem else ())
-            now = self._clock.now_ms()
-            if loaded.problem and os.path.lexists(self.path):
-                aside = set_aside(self.path, str(now))
-                told.append(f"{loaded.problem}; it is kept as {aside.name}, and a new one was begun")
-            self._make_folder()
-            # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
-            stones = {stone["content"]: stone for stone in journal["tombstones"]}
-            if stones != self.state.load("tombstones"):
-                self.state.save("tombstones", stones, now)
-            write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
-            if after is not None:
-                after(journal, result)
-        return Changed(result, journal, True, tuple(told))
+        return Changed(result, journal, written, tuple(told))
 
     def _empty(self) -> Journal:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
@@ -160,17 +161,6 @@ class ProjectJournal:
             if isinstance(stone, dict) and isinstance(stone.get("content"), str):
                 journal["tombstones"] += [] if stone["content"] in there else [stone]
         return journal
-
-    def _problem(self) -> str:
-        """Why this folder can have no journal, "" when it can."""
-        if os.path.realpath(self.project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
-            return f"{self.project} is no project"
-        for folder in self.path.parents:
-            if folder == self.project:
-                break
-            if folder.is_symlink():
-                return f"{folder} is a link: nothing is read or written there"
-        return ""
 
     def _make_folder(self) -> None:
         folder = self.path.parent

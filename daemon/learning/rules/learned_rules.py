@@ -1,18 +1,16 @@
 """The rules and preferences of one project: what stands, what a new text meets there, and each change.
 
-A change is whole: under the lock of the project's journal it is kept with what the file was
-(``rule_changes``), the file is replaced, the journal is replaced, the playbook's point that says the same is
-retired. A kill at any point leaves the file before or after; the next change makes the journal say the same.
-A file that is not as the person saw it when they were asked is not changed, unless only reflectd changed it
-since. Another's rules are never changed. Nobody is asked here: who calls it knows that a person wants it.
+A change is whole: under the lock of the project's journal it is kept with what the file was (``changes``),
+the file is replaced, then the journal; the playbook's point that says the same is taken out. A file that is
+not as the person saw it when they were asked is not changed, unless only reflectd changed it since. Another's
+rules are never changed. Nobody is asked here: who calls it knows that a person wants it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,29 +18,26 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.given import folded
 from ...core.redact import redact
-from ...files.atomic import CHANGED, holds, write_atomic
 from ..playbook.points import drop, each
 from ..playbook.project_playbook import ProjectPlaybook
+from ..revisions import digest, undo_of, undone
 from ..texts import refusal
 from . import journal as journals
 from . import preferences, rules_file
-from .changes import Change, Changes, Pair, digest, packed, undone
-from .contradicts import Compare, Compared, Statement
+from .changes import Change, Pair, changes_of, entries, highest_rule, settle
 from .journal import same
 from .journal_file import ProjectJournal
+from .questions import Compare, Compared, Statement
+from .rules_file import Place
 from .section import PREFERENCES, RULES, Document, Rule, checked, joined
 from .standing import WORKSHOP, Standing, reconcile, standing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ...core.ports import Clock
     from ..playbook.points import Names, Playbook
+    from .changes import Files
     from .journal import Entry, Journal
-    from .rules_file import Place
     from .section import Form
-
-Files = list[tuple["Place", Document]]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # cuts a paragraph into pieces that a question can quote
 
@@ -90,6 +85,18 @@ class Done:
     told: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A change that is to be made. ``place`` and ``data``: the file and what it shall hold, None for no file.
+    ``made_from``: the digest of what the file was.
+    """
+
+    change: Change
+    place: Place | None = None
+    data: bytes | None = None
+    made_from: str = ""
+
+
 class LearnedRules:
     """Those of one project."""
 
@@ -107,7 +114,7 @@ class LearnedRules:
         self.state_dir = state_dir
         self.env = env
         self.journal = ProjectJournal(project, state_dir, clock)
-        self.changes = Changes(self.journal.state)
+        self.changes = changes_of(self.journal.state)
         self.playbook = ProjectPlaybook(project, state_dir, clock, playbook)
         self._clock = clock
 
@@ -119,23 +126,21 @@ class LearnedRules:
         told = loaded.to_tell()
         files, problems = self._files()
         documents = [(place.name, doc) for place, doc in files]
-        reconcile(loaded.journal, documents, self.changes.entries(), self.journal.day())
+        reconcile(loaded.journal, documents, entries(self.changes), self.journal.day())
         rows = standing(loaded.journal, documents)
         said = [Statement(r.text, r.id, r.where, own=r.note == "another") for r in rows if r.active]
-        own = [
+        own = [(name, line) for name, doc in documents for line in doc.own() if line.part != "archived"]
+        said += [
             Statement(sentence, "", f"{name}:{line.line}", own=True)
-            for name, doc in documents
-            for line in doc.own()
-            if line.part != "archived"
+            for name, line in own
             for sentence in _SENTENCE_END.split(line.text)
         ]
-        by_hand = [
+        by_hand = tuple(
             Statement(line.text, "", f"{name}:{line.line}", own=True)
-            for name, doc in documents
-            for line in doc.own()
+            for name, line in own
             if line.part == "active"
-        ]
-        return Look(tuple(rows), (*said, *own), loaded.journal, tuple(by_hand), (*told, *problems))
+        )
+        return Look(tuple(rows), tuple(said), loaded.journal, by_hand, (*told, *problems))
 
     def places(self, *, soft: bool = False) -> tuple[Place, ...]:
         """The files that a new rule can go to: one, or two of which a person must choose. Raises
@@ -173,23 +178,16 @@ class LearnedRules:
         said = next((s for s in look.statements if same(s.text, text)), None)
         found = Compared()
         if compare is not None and said is None and look.statements:
-            found = compare(text, [s.text for s in look.statements])
+            found = compare(text, tuple(s.text for s in look.statements))
         twins = {(s.id, s.where) for s in (look.statements[at] for at in found.same) if s.id and not s.own}
-        near = next(
-            (
-                r
-                for r in look.rows
-                if r.active and r.rule is not None and r.note != "another" and r.soft == soft
-                and (r.id, r.where) in twins
-            ),
-            None,
-        )  # fmt: skip
+        mine = (r for r in look.rows if r.active and r.rule is not None and r.soft == soft)
+        near = next((r for r in mine if r.note != "another" and (r.id, r.where) in twins), None)
         conflicts = tuple(look.statements[at] for at in found.contradicts)
         return Plan(text, soft, look, said, near, conflicts, marks)
 
     def marks(self) -> dict[str, str]:
         """How each file that has rules or preferences looks now, by its name. Raises ``Unavailable``."""
-        return {place.name: digest(joined(doc.lines)) for place, doc in self._files()[0]}
+        return {place.name: _mark(doc) for place, doc in self._files()[0]}
 
     def learn(
         self,
@@ -211,30 +209,37 @@ class LearnedRules:
         """
         text = self.check(text, soft=soft)
 
-        def step(journal: Journal, files: Files, told: list[str]) -> Done:
+        def step(journal: Journal, files: Files, told: list[str]) -> _Step:
             twin = _twin(journal, files, text)
             if twin is not None:
-                linked, entry = _linked(journal, twin, signals)
-                return Done(self._begin(linked), entry)
-            entry = self._promote(journal, files, text, place.name, signals, soft=soft)
-            status = tuple((name, "pending", "promoted") for name in entry["source_signals"])
+                return _linked(journal, twin, signals)
+            taken = [rule.id for _, doc in files for rule in doc.rules]
+            entry = journals.new_rule(
+                journal,
+                signals,
+                content=text,
+                target="workshop_preference" if soft else "claude_md",
+                file=place.name,
+                day=self.journal.day(),
+                taken=[*taken, highest_rule(self.changes)],
+            )
             what = f"learned {entry['id']}" + (f" in place of {', '.join(replaces)}" if replaces else "")
-            change = Change(0, 0, what, soft=soft, by=by, signals=status)
-            if soft and not replaces and (done := self._tell_workshop(change, entry, told)):
-                return done
-            day, pairs = entry["promoted_at"], list[Pair]([(None, dict(entry))])
-            doc = self._document(place, seen, soft=soft)
+            status = journals.promoted(journal, signals)
+            change = Change(0, 0, what, by=by, soft=soft, rules=((None, entry),), signals=status)
+            if soft and not replaces and self._keeps_in_workshop(entry, told):
+                return _Step(change)
+            day, doc, pairs = entry["promoted_at"], self._document(place, seen, soft=soft), [*change.rules]
             data = doc.append(entry["id"], text, day)
             for name in replaces:
-                row = _row(journal, files, name)
-                before, reason = dict(journals.rule_named(journal, name)), f"replaced by {entry['id']}"
+                row, reason = _row(journal, files, name), f"replaced by {entry['id']}"
                 later = Document(data, doc.form)
                 data = later.archive(_line(later, row), day, reason)
-                pairs.append((before, dict(journals.archive(journal, name, reason=reason, day=day))))
+                before = journals.rule_named(journal, name)
+                pairs.append((before, journals.archived(before, reason=reason, day=day)))
             if soft:
                 preferences.vouch(self.journal.state, [text], self._clock.now_ms())
-            made = replace(change, rules=tuple(pairs))
-            return Done(self._replace(made, place, data, doc), entry)
+                preferences.make_its_folder(place.path)
+            return _Step(replace(change, rules=tuple(pairs)), place, data, _mark(doc))
 
         return self._run(step)
 
@@ -253,27 +258,21 @@ class LearnedRules:
         """
         reason = checked(reason)
 
-        def step(journal: Journal, files: Files, told: list[str]) -> Done:
+        def step(journal: Journal, files: Files, told: list[str]) -> _Step:
             row = _row(journal, files, name)
             if not row.active and not delete:
                 raise UserError(f"{name} is archived already")
-            before, day = dict(journals.rule_named(journal, name)), self.journal.day()
-            if delete:
-                journals.remove(journal, name)
-                after = None
-            else:
-                after = dict(journals.archive(journal, name, reason=reason, day=day))
+            before, day = journals.rule_named(journal, name), self.journal.day()
+            after = None if delete else journals.archived(before, reason=reason, day=day)
             what = f"{'removed' if delete else 'archived'} {name}"
-            change = Change(0, 0, what, soft=row.soft, why=reason, by=by, rules=((before, after),))
+            change = Change(0, 0, what, reason, by, soft=row.soft, rules=((before, after),))
             if row.rule is None:
-                if row.file == WORKSHOP:
-                    told.append("Workshop keeps it until you remove it there")
-                return Done(self._begin(change), after or before)
-            place = next(place for place, _ in files if place.name == row.file)
-            doc = self._document(place, seen, soft=row.soft)
+                told += ["Workshop keeps it until you remove it there"] * (row.file == WORKSHOP)
+                return _Step(change)
+            place, doc = self._of(row, files, seen)
             line = _line(doc, row)
             data = doc.remove(line) if delete else doc.archive(line, day, reason)
-            return Done(self._replace(change, place, data, doc), after or before)
+            return _Step(change, place, data, _mark(doc))
 
         return self._run(step)
 
@@ -282,27 +281,18 @@ class LearnedRules:
         ``signals``: whose wish that was. Raises ``UserError`` and ``Unavailable``; nothing is changed then.
         """
 
-        def step(journal: Journal, files: Files, told: list[str]) -> Done:
+        def step(journal: Journal, files: Files, told: list[str]) -> _Step:
             del told
             row = _row(journal, files, name)
             new = self.check(text, soft=row.soft)
             if row.rule is None or not row.active:
                 raise UserError(f"{name} stands in no file that could be changed")
-            found = [journals.signal_named(journal, signal) for signal in signals]
-            status = tuple((signal["id"], signal["status"], "promoted") for signal in found)
-            before = dict(journals.rule_named(journal, name))
-            entry = journals.reword(journal, name, new)
-            entry["source_signals"] = list(dict.fromkeys([*before["source_signals"], *signals]))
-            for signal in found:
-                signal["status"] = "promoted"
-            place = next(place for place, _ in files if place.name == row.file)
-            doc = self._document(place, seen, soft=row.soft)
+            place, doc = self._of(row, files, seen)
             data = doc.reword(_line(doc, row), new)
             if row.soft:
                 preferences.vouch(self.journal.state, [new], self._clock.now_ms())
-            pairs = ((before, dict(entry)),)
-            change = Change(0, 0, f"reworded {name}", soft=row.soft, rules=pairs, signals=status)
-            return Done(self._replace(change, place, data, doc), entry)
+            change = _sourced(journal, row, f"reworded {name}", signals, content=new)
+            return _Step(change, place, data, _mark(doc))
 
         return self._run(step)
 
@@ -313,24 +303,21 @@ class LearnedRules:
         """
         change = self.changes.wanted(number)
 
-        def step(journal: Journal, files: Files, told: list[str]) -> Done:
+        def step(journal: Journal, files: Files, told: list[str]) -> _Step:
             self.changes.wanted(change.number)  # another process may have been faster
             pairs = tuple((after, before) for before, after in change.rules)
             _refuse_later(journal, pairs)
             signals = tuple((name, now, was) for name, was, now in change.signals)
-            put(journal, pairs, signals)
-            what = f"undo of {change.number} ({change.what})"
-            back = Change(
-                0, 0, what, soft=change.soft, by=by, rules=pairs, signals=signals, undoes=change.number
-            )
-            entry = next((entry for pair in pairs for entry in reversed(pair) if entry), {})
+            what, name = undo_of(change), change.number
+            back = Change(0, 0, what, by=by, undoes=name, soft=change.soft, rules=pairs, signals=signals)
             if not change.file:
-                if entry.get("file") == WORKSHOP:
+                if any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
                     told.append("Workshop is not told: `workshop preferences` shows what it keeps")
-                return Done(self._begin(back), entry)
+                return _Step(back)
             place = self._place(change, files)
-            self._refuse_edited(place, change)
-            return Done(self._replace(back, place, change.content(), change.after), entry)
+            among = [c for c in self.changes.all() if c.file == change.file]
+            self.changes.refuse_edited(change, digest(place.read()), place.path, among)
+            return _Step(back, place, self.changes.before(change), change.after)
 
         done = self._run(step)
         return replace(done, told=(*done.told, *self._given_back(change)))
@@ -353,95 +340,36 @@ class LearnedRules:
                 problems.append(str(error))
         return found, problems
 
-    def _run(self, step: Callable[[Journal, Files, list[str]], Done]) -> Done:
-        """Make a change: ``step`` changes the journal in place and the file, and says what was done. Raises
-        what it raises, and ``Unavailable``.
+    def _run(self, step: Callable[[Journal, Files, list[str]], _Step]) -> Done:
+        """Make a change: ``step`` changes the journal in place, and says what the file shall be. Raises what
+        it raises, and ``Unavailable``.
         """
-        told, open_changes = list[str](), list[Change]()
-        made: list[Done] = []
+        told = list[str]()
 
-        def edit(journal: Journal) -> None:
+        def edit(journal: Journal) -> Done:
             files, problems = self._files()
             told.extend(problems)
-            open_changes.extend(self._settle(journal, files, told))
-            made.append(step(journal, files, told))
-            open_changes.append(made[0].change)
-
-        def then() -> None:
-            for change in open_changes:
-                self._finish(change, told)
-
-        found = self.journal.change(edit, after=lambda *_: then())
-        return replace(made[0], told=(*found.told, *told))
-
-    def _begin(self, change: Change) -> Change:
-        """Keep what is about to be done, with the next number and the time. Raises ``Unavailable``."""
-        noted = replace(change, number=self.changes.next_number(), at=self._clock.now_ms())
-        self.changes.put(noted)
-        return noted
-
-    def _replace(self, change: Change, place: Place, data: bytes, made_from: Document | str) -> Change:
-        """Keep the change with what the file is now, and replace the file; no data removes it. ``made_from``:
-        what it was, or the mark of that. Raises ``UserError`` and ``Unavailable``, also when somebody saved
-        the file meanwhile: what they saved stays.
-        """
-        now = place.read()
-        if digest(now) != (made_from if isinstance(made_from, str) else digest(joined(made_from.lines))):
-            raise Unavailable(f"{place.path}: {CHANGED}")
-        noted = self._begin(
-            replace(change, file=place.name, before=digest(now), after=digest(data), backup=packed(now))
-        )
-        try:
-            if data:
-                if noted.soft:
-                    preferences.make_its_folder(place.path)
-                write_atomic(place.path, data, mode=None, expected=now)
-            elif holds(place.path, now):
-                place.path.unlink(missing_ok=True)
+            settle(self.changes, journal, files)
+            documents = [(place.name, doc) for place, doc in files]
+            reconcile(journal, documents, entries(self.changes), self.journal.day())
+            made = step(journal, files, told)
+            change = replace(made.change, at=self._clock.now_ms(), file=made.place.name if made.place else "")
+            if made.place is None:
+                change = self.changes.note(change)
             else:
-                raise Unavailable(CHANGED)
-        except (ReflectdError, OSError) as error:
-            replaced = False
-            with suppress(ReflectdError):
-                replaced = digest(place.read()) == noted.after  # so when only syncing the folder failed
-            if not replaced:
-                self.changes.drop(noted)
-            raise Unavailable(f"nothing was changed: {error}") from error
-        return noted
+                file = made.place.path
+                change = self.changes.keep(change, made.data, file=file, made_from=made.made_from)
+            journals.put(journal, change.rules, change.signals)
+            return Done(change, next((after or before or {} for before, after in change.rules), {}))
 
-    def _settle(self, journal: Journal, files: Files, told: list[str]) -> list[Change]:
-        """What a kill left and came about, put into the journal, which then says what the files say."""
-        left = []
-        for change in reversed([c for c in self.changes.all() if not c.done]):
-            if change.file and not _came_about(change, files):
-                self.changes.drop(change)
-            elif text := _untold(change):
-                self.changes.drop(change)
-                told.append(
-                    f"reflectd was stopped while it told Workshop {text!r}: look with `workshop preferences` "
-                    "whether it keeps it"
-                )
-            else:
-                put(journal, change.rules, change.signals)
-                left.append(change)
-                told.append(f"change {change.number} ({change.what}) was interrupted; it is finished now")
-        documents = [(place.name, doc) for place, doc in files]
-        reconcile(journal, documents, self.changes.entries(), self.journal.day())
-        return left
+        found = self.journal.change(edit)
+        done = found.result
+        if done.change.new and not done.change.undoes:
+            told.extend(self._taken_out(done.change.new))
+        return replace(done, told=(*found.told, *told))
 
-    def _finish(self, change: Change, told: list[str]) -> None:
-        """Retire the point that says the same as a new rule, and note the change as done."""
-        new = next((after for before, after in change.rules if not before and after), None)
-        retired = 0
-        if new is not None and not change.undoes:
-            try:
-                retired, names = self._retire(new)
-                told.extend([f"{', '.join(names)} of the playbook became {new['id']}"] if names else [])
-            except ReflectdError as error:
-                told.append(f"the playbook was not looked through for the same: {error}")
-        self.changes.finished(change, retired=retired)
-
-    def _retire(self, rule: Mapping[str, Any]) -> tuple[int, list[str]]:
+    def _taken_out(self, rule: Entry) -> list[str]:
+        """Take the points out of the playbook that say the same as a new rule: one fact, one home."""
         said = folded(rule["content"])
 
         def edit(playbook: Playbook, names: Names) -> list[str]:
@@ -451,54 +379,45 @@ class LearnedRules:
             return [p["name"] for p in gone]
 
         if not self.playbook.path.exists():
-            return 0, []
-        done = self.playbook.change(edit, lambda names: f"{', '.join(names)} became {rule['id']}")
-        return (done.revision.number if done.revision else 0), done.result
-
-    def _given_back(self, change: Change) -> list[str]:
-        """The point that the change retired comes back, where nobody changed the playbook since."""
-        if not change.retired:
             return []
         try:
-            self.playbook.undo(change.retired)
+            done = self.playbook.change(edit, lambda names: f"{', '.join(names)} became {rule['id']}")
+        except ReflectdError as error:
+            return [f"the playbook was not looked through for the same: {error}"]
+        return [f"{', '.join(done.result)} of the playbook became {rule['id']}"] if done.result else []
+
+    def _given_back(self, change: Change) -> list[str]:
+        """The point that the change took out comes back, where nobody changed the playbook since."""
+        history = self.playbook.history() if change.new else []
+        mark = f" became {change.new['id']}" if change.new else ""
+        taken = next((r for r in history if r.at >= change.at and r.what.endswith(mark)), None)
+        if taken is None or taken.number in undone(history):
+            return []
+        try:
+            self.playbook.undo(taken.number)
         except (UserError, Unavailable) as error:
             return [f"the playbook's point does not come back: {error}"]
         return ["the playbook's point that said the same is back"]
 
     # --- parts of a change -----------------------------------------------------------------------------
 
-    def _promote(
-        self, journal: Journal, files: Files, text: str, file: str, signals: Sequence[str], *, soft: bool
-    ) -> Entry:
-        taken = [rule.id for _, doc in files for rule in doc.rules]
-        return journals.promote(
-            journal,
-            signals,
-            content=text,
-            target="workshop_preference" if soft else "claude_md",
-            file=file,
-            day=self.journal.day(),
-            taken=[*taken, f"rule-{self.changes.highest_rule():03d}"],
-        )
-
-    def _tell_workshop(self, change: Change, entry: Entry, told: list[str]) -> Done | None:
-        """Told, when Workshop is installed and keeps it; else the file must. Raises ``Unavailable``."""
+    def _keeps_in_workshop(self, entry: Entry, told: list[str]) -> bool:
+        """Whether Workshop is installed and keeps it; else the file must. Raises ``Unavailable``."""
         program = self.workshop()
         if program is None:
-            return None
-        there = entry["file"]
-        entry["file"] = WORKSHOP
-        noted = self._begin(replace(change, rules=((None, dict(entry)),)))
+            return False
         try:
             preferences.tell_workshop(program, self.project, entry["content"])
-        except Unavailable as error:
-            self.changes.drop(noted)
-            if not isinstance(error, preferences.WorkshopRefused):
-                raise
-            entry["file"] = there
-            told.append(f"{error}. It is kept in {there} instead")
-            return None
-        return Done(noted, entry)
+        except preferences.WorkshopRefused as error:
+            told.append(f"{error}. It is kept in {entry['file']} instead")
+            return False
+        entry["file"] = WORKSHOP
+        return True
+
+    def _of(self, row: Standing, files: Files, seen: str) -> tuple[Place, Document]:
+        """The file of a rule, as the person saw it."""
+        place = next(place for place, _ in files if place.name == row.file)
+        return place, self._document(place, seen, soft=row.soft)
 
     def _place(self, change: Change, files: Files) -> Place:
         """The file of a change. Raises ``UserError``."""
@@ -509,63 +428,20 @@ class LearnedRules:
             raise UserError(f"{change.file} is no file for rules any more: nothing was undone")
         return found
 
-    def _refuse_edited(self, place: Place, change: Change) -> None:
-        """Raise ``UserError`` when the file is not as the change left it, with what changed it first."""
-        if digest(place.read()) == change.after:
-            return
-        every = self.changes.all()
-        gone = undone(every)
-        open_ones = (c for c in reversed(every) if c.number not in gone and not c.undoes)
-        later = next((c for c in open_ones if c.number > change.number and c.file == change.file), None)
-        edit = f"change {later.number} ({later.what})" if later else "an edit that is not reflectd's"
-        raise UserError(
-            f"{place.path} was changed since change {change.number}, first by {edit}: nothing was undone"
-        )
-
     def _document(self, place: Place, seen: str, *, soft: bool) -> Document:
         """The file, if it is as the person saw it, or only reflectd changed it since."""
         doc = place.document(PREFERENCES if soft else RULES)
-        now = digest(joined(doc.lines))
+        now = _mark(doc)
         for change in reversed(self.changes.all()):
-            if change.done and change.file == place.name and change.before == seen and seen != now:
+            if change.file == place.name and change.before == seen and seen != now:
                 seen = change.after
         if now != seen:
             raise UserError(f"{place.path} was edited while you were asked: nothing was changed; try again")
         return doc
 
 
-def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, str, str]]) -> None:
-    """Make the journal say what each entry is after the change, and the signals' status."""
-    rules: list[Entry] = journal["learned_rules"]
-    for before, after in pairs:
-        name = (after or before or {})["id"]
-        at = next((i for i, entry in enumerate(rules) if entry["id"] == name), len(rules))
-        rules[at : at + 1] = [dict(after)] if after else []
-    for name, was, now in signals:
-        for signal in journal["signals"]:
-            if signal["id"] == name and signal["status"] == was:
-                signal["status"] = now
-
-
-def _came_about(change: Change, files: Files) -> bool:
-    """Whether the file was replaced; where somebody edited it since, whether it says what was meant."""
-    found = next(((place, doc) for place, doc in files if place.name == change.file), None)
-    now = digest(found[0].read()) if found else ""
-    if now in {change.before, change.after}:
-        return now == change.after
-    there = {(r.id, r.text, r.active) for r in found[1].rules} if found else set()
-    gone = [_said(before) in there for before, after in change.rules if before and before != after]
-    return all(_said(after) in there for _, after in change.rules if after) and not any(gone)
-
-
-def _untold(change: Change) -> str:
-    """The preference that Workshop was being told of, "" where it was not."""
-    new = (after for before, after in change.rules if after and not before)
-    return next((str(entry["content"]) for entry in new if entry.get("file") == WORKSHOP), "")
-
-
-def _said(entry: Entry) -> tuple[str, str, bool]:
-    return entry["id"], entry["content"], entry["active"]
+def _mark(doc: Document) -> str:
+    return digest(joined(doc.lines))
 
 
 def _refuse_later(journal: Journal, pairs: Sequence[Pair]) -> None:
@@ -605,16 +481,18 @@ def _twin(journal: Journal, files: Files, text: str) -> Standing | None:
     return next((row for row in rows if row.active and same(row.text, text)), None)
 
 
-def _linked(journal: Journal, row: Standing, signals: Sequence[str]) -> tuple[Change, Entry]:
+def _linked(journal: Journal, row: Standing, signals: Sequence[str]) -> _Step:
     """A rule says already what these signals ask for: they are its sources too. Raises ``UserError``."""
     if not signals or row.note == "another":
         raise UserError(f"{row.id} in {row.file} says that already: {row.text}")
-    before = dict(journals.rule_named(journal, row.id))
-    found = [journals.signal_named(journal, signal) for signal in signals]
-    status = tuple((signal["id"], signal["status"], "promoted") for signal in found)
-    entry = journals.rule_named(journal, row.id)
-    entry["source_signals"] = list(dict.fromkeys([*before["source_signals"], *signals]))
-    for signal in found:
-        signal["status"] = "promoted"
     what = f"{row.id} says already what {', '.join(signals)} {'asks' if len(signals) == 1 else 'ask'} for"
-    return Change(0, 0, what, soft=row.soft, rules=((before, dict(entry)),), signals=status), entry
+    return _Step(_sourced(journal, row, what, signals))
+
+
+def _sourced(journal: Journal, row: Standing, what: str, signals: Sequence[str], **more: str) -> Change:
+    """The change that makes these signals sources of a rule. ``more``: what else its entry says then."""
+    before = journals.rule_named(journal, row.id)
+    sources = list(dict.fromkeys([*before["source_signals"], *signals]))
+    pair = (before, {**before, **more, "source_signals": sources})
+    status = journals.promoted(journal, signals)
+    return Change(0, 0, what, soft=row.soft, rules=(pair,), signals=status)

@@ -21,6 +21,7 @@ from ...files.bounded import reason
 from ...files.folders import make_folder
 from ...files.programs import find_program
 from ...files.verdict import make_reflection
+from ..state import problem_of
 from ..texts import refusal
 from .rules_file import Place, only_opencode
 from .section import PREFERENCES
@@ -59,11 +60,8 @@ def place(project: Path) -> Place:
     """The project's file of preferences, there or not. Raises ``UserError`` for a folder that is a link."""
     name = OPENCODE_FILE if only_opencode(project) else FILE
     path = project / name
-    for folder in path.parents:
-        if folder == project:
-            break
-        if folder.is_symlink():
-            raise UserError(f"{folder} is a link: nothing is read or written there")
+    if problem := problem_of(project, path):
+        raise UserError(problem)
     return Place(name, name, path)
 
 

@@ -2,14 +2,14 @@
 
 One file, never both: a link or an import (``@AGENTS.md``) makes them one. Nothing outside the project is ever
 touched, above all not the person's own ``~/.claude/CLAUDE.md``: whoever links there gets a ``UserError``. It
-only looks; who writes is ``files.revise``.
+only looks.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,15 +55,11 @@ class Place:
 
     def document(self, form: Form) -> Document:
         """The same as a document. Raises ``Unavailable`` and ``UserError``."""
-        return document(self.path, self.read(), form)
-
-
-def document(path: Path, data: bytes, form: Form) -> Document:
-    """A file's content as a document; what is wrong with it is told with its path. Raises ``UserError``."""
-    try:
-        return Document(data, form)
-    except UserError as error:
-        raise UserError(f"{path} is not changed: {error}") from None
+        data = self.read()
+        try:
+            return Document(data, form)
+        except UserError as error:
+            raise UserError(f"{self.path} is not changed: {error}") from None
 
 
 def only_opencode(project: Path) -> bool:
@@ -79,7 +75,8 @@ def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
     root = Path(os.path.realpath(project))
     if str(root) in {"/", os.path.realpath(env.get("HOME") or "/")}:
         raise UserError(f"{project} is no project")
-    names = [n for n in (_first(root, CLAUDE), AGENTS) if n and os.path.lexists(root / n)]
+    names = [name for name in CLAUDE if os.path.lexists(root / name)][:1]
+    names += [AGENTS] if os.path.lexists(root / AGENTS) else []
     if not names:
         return (_place(root, AGENTS if only_opencode(Path(project)) else CLAUDE[0], env),)
     found, refused = list[Place](), list[UserError]()
@@ -91,11 +88,11 @@ def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
     if not found:
         raise refused[0]
     if refused:
-        return (_noted(found[0], str(refused[0])),)
+        return (replace(found[0], note=str(refused[0])),)
     if len(found) < 2:
         alone = names[0] == AGENTS and not only_opencode(Path(project))
         note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md" if alone else ""
-        return (_noted(found[0], note),)
+        return (replace(found[0], note=note or found[0].note),)
     claude, agents = found
     if claude.path == agents.path:
         return (claude if claude.via == claude.name else agents,)
@@ -105,7 +102,7 @@ def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
             "would part them: make one of them a symbolic link first"
         )
     if _imports(claude, agents.path):
-        return (_noted(agents, f"{claude.name} imports it"),)
+        return (replace(agents, note=f"{claude.name} imports it"),)
     return (claude, agents)
 
 
@@ -132,14 +129,6 @@ def chosen(found: Sequence[Place], host: str, form: Form) -> Place | None:
         return next(place for place in found if place.via in HOSTS[host])
     with_section = [place for place in found if place.document(form).there]
     return with_section[0] if len(with_section) == 1 else None
-
-
-def _first(root: Path, names: Sequence[str]) -> str:
-    return next((name for name in names if os.path.lexists(root / name)), "")
-
-
-def _noted(place: Place, note: str) -> Place:
-    return Place(place.name, place.via, place.path, note or place.note)
 
 
 def _place(root: Path, name: str, env: Mapping[str, str]) -> Place:

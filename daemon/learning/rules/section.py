@@ -11,7 +11,6 @@ list items), comments and raw HTML blocks, headings of both kinds. Pure, in line
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -33,12 +32,6 @@ _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)(.*)", re.DOTALL)
 _UNDERLINE: Final = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
 _RAW: Final = re.compile(r" {0,3}<(pre|script|style|textarea)(?=[\s>]|$)", re.IGNORECASE)
-_OTHER_BOMS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +70,6 @@ class Line:
 
 def decoded(data: bytes) -> str:
     """The file's text, a BOM included. Raises ``UserError`` for what is no UTF-8 text."""
-    for mark, name in _OTHER_BOMS:
-        if data.startswith(mark):
-            raise UserError(f"it is {name}: save it as UTF-8 first")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -104,29 +94,23 @@ def scan(text: str) -> list[Line]:
         blank, indent = line.blank, Line(shown).indent
         if fence and column and not blank and indent < column:
             fence = ""  # the list item ended, and its fence with it
+        found, code = _FENCE.match(shown), True
         if fence:
-            found = _FENCE.match(shown)
             closes = found is not None and found[1].startswith(fence) and not found[2].strip(" \t")
-            lines.append(Line(line.text, line.end, code=True))
             fence = "" if closes else fence
-            continue
-        if raw_end:
-            lines.append(Line(line.text, line.end, code=True))
+        elif raw_end:
             raw_end = "" if raw_end in shown.lower() else raw_end
-            continue
-        found = _FENCE.match(shown)
-        if found is not None and not (found[1][0] == "`" and "`" in found[2]):
+        elif found is not None and not (found[1][0] == "`" and "`" in found[2]):
             fence = found[1]
             column = column if indent >= column else 0
-            lines.append(Line(line.text, line.end, code=True))
-            continue
-        raw_end, code = _raw(shown)
-        item = _ITEM.match(shown)
-        if item is not None:
-            column = item.end()
-        elif not blank and indent < column:
-            column = 0
-        lines.append(Line(line.text, line.end, code=True) if code else _heading(line, shown))
+        else:
+            raw_end, code = _raw(shown)
+            item = _ITEM.match(shown)
+            if item is not None:
+                column = item.end()
+            elif not blank and indent < column:
+                column = 0
+        lines.append(replace(line, code=True) if code else _heading(line, shown))
     return _underlined(lines)
 
 

@@ -8,7 +8,7 @@ person to look at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -68,11 +68,15 @@ def standing(journal: Journal, files: Sequence[tuple[str, Document]]) -> list[St
     taken = {id(place[1]) for place in claimed.values()}
     found = [_of_journal(entry, claimed.get(entry["id"])) for entry in journal["learned_rules"]]
     found += [
-        _of_file(name, doc, rule, "another")
+        Standing(
+            rule.id, rule.text, rule.active, doc.form is PREFERENCES, name,
+            *((rule.day, "") if rule.active else ("", rule.day)), rule.reason, rule.line, "another",
+            rule=rule,
+        )
         for name, doc in files
         for rule in doc.rules
         if id(rule) not in taken
-    ]
+    ]  # fmt: skip
     return sorted(found, key=lambda s: (int(s.id.rpartition("-")[2]), s.file, s.line))
 
 
@@ -131,50 +135,31 @@ def _claimed(entries: Sequence[Entry], files: Sequence[tuple[str, Document]]) ->
     return found
 
 
-def _of_file(name: str, doc: Document, rule: Rule, note: Note) -> Standing:
-    return Standing(
-        rule.id,
-        rule.text,
-        rule.active,
-        doc.form is PREFERENCES,
-        name,
-        rule.day if rule.active else "",
-        "" if rule.active else rule.day,
-        rule.reason,
-        rule.line,
-        note,
-        rule=rule,
-    )
-
-
 def _of_journal(entry: Entry, place: tuple[str, Rule] | None) -> Standing:
-    soft = entry["target"] == "workshop_preference"
-    file = str(entry.get("file", ""))
-    line, rule = 0, None
-    text, active, note = entry["content"], entry["active"], ""
-    archived, reason = str(entry.get("archived_at", "")), str(entry.get("reason", ""))
-    if place is not None:
-        file, rule = place
-        line, text, active = rule.line, rule.text, rule.active
-        archived, reason = ("", "") if active else (rule.day or archived, rule.reason or reason)
-        note = "edited" if text != entry["content"] else ""
-    elif active and file != WORKSHOP:
-        active, note = False, "gone"
-    return Standing(
-        entry["id"],
-        text,
-        active,
-        soft,
+    name, file = entry["id"], str(entry.get("file", ""))
+    found = Standing(
+        name,
+        entry["content"],
+        entry["active"],
+        entry["target"] == "workshop_preference",
         file,
         str(entry.get("promoted_at", "")),
-        archived,
-        reason,
-        line,
-        note,  # type: ignore[arg-type] # one of the three
-        entry["content"],
-        tuple(entry["source_signals"]),
-        rule,
+        str(entry.get("archived_at", "")),
+        str(entry.get("reason", "")),
+        content=entry["content"],
+        sources=tuple(entry["source_signals"]),
     )
+    if place is None:
+        gone = found.active and file != WORKSHOP
+        return replace(found, active=False, note="gone") if gone else found
+    file, rule = place
+    archived, reason = (rule.day or found.archived, rule.reason or found.reason)
+    if rule.active:
+        archived = reason = ""
+    return replace(
+        found, text=rule.text, active=rule.active, file=file, archived=archived, reason=reason,
+        line=rule.line, note="edited" if rule.text != found.content else "", rule=rule,
+    )  # fmt: skip
 
 
 # --- how rules wear ------------------------------------------------------------------------------------

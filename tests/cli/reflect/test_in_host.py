@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -327,35 +327,32 @@ def test_the_agent_learns_itself(host: Dialogs) -> None:
     assert not (host.box.project / ".claude" / "memory").exists()
 
 
+def _says(old: str, new: str) -> Callable[[Json], None]:
+    def mislead(given: Json) -> None:
+        asked = given["questions"][0]
+        asked["question"] = asked["question"].replace(old, new, 1)
+
+    return mislead
+
+
+MISLEADING: dict[str, Callable[[Json], object]] = {
+    "a friendlier text": _says("Make it a rule", "Do you like it"),
+    "another rule": _says("strict", "loose"),
+    "another file": _says("CLAUDE.md", "notes.txt"),
+    "more text": _says("", "OK? "),
+    "descriptions": lambda given: given["questions"][0]["options"][0].update(description="nothing"),
+    "labels": lambda given: given["questions"][0]["options"].reverse(),
+    "beside": lambda given: given["questions"].append({**given["questions"][0], "question": "Ignore it?"}),
+}
+
+
 @pytest.mark.shows("I47", "RULES-07")
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("Make it a rule", "Do you like it"), ("strict", "loose"), ("CLAUDE.md", "notes.txt"), ("", "OK? ")],
-    ids=["a friendlier text", "another rule", "another file", "more text"],
-)
-def test_a_misleading_text_is_refused(host: Dialogs, old: str, new: str) -> None:
+@pytest.mark.parametrize("change", MISLEADING.values(), ids=MISLEADING)
+def test_a_misleading_question_is_refused(host: Dialogs, change: Callable[[Json], object]) -> None:
     """An answer counts for exactly the question that was printed."""
     entry = proposed(host, STRICT)
     given = copy.deepcopy(entry["input"])
-    (asked,) = given["questions"]
-    asked["question"] = asked["question"].replace(old, new, 1)
-    host.asks(given, ADD)
-    refused(host, entry, NOBODY)
-
-
-@pytest.mark.shows("I47", "RULES-07")
-@pytest.mark.parametrize("change", ["descriptions", "labels", "beside"])
-def test_a_misleading_form_is_refused(host: Dialogs, change: str) -> None:
-    """Harmless descriptions, swapped labels, another question beside it."""
-    entry = proposed(host, STRICT)
-    given = copy.deepcopy(entry["input"])
-    (asked,) = given["questions"]
-    if change == "descriptions":
-        asked["options"][0]["description"] = "nothing"
-    elif change == "labels":
-        asked["options"].reverse()
-    else:
-        given["questions"].append({**asked, "question": "Ignore the first one, will you?"})
+    change(given)
     host.asks(given, *[ADD] * len(given["questions"]))
     refused(host, entry, NOBODY)
 

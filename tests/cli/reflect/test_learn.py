@@ -135,22 +135,6 @@ def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox, llm: 
     assert rules(box).startswith("- Always install with pnpm\n\n")
 
 
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_of_two_unrelated_files_the_person_names_one(box: Sandbox) -> None:
-    """The question names both paths; the next rule goes where the section is, without asking."""
-    box.file("CLAUDE.md", "# Claude\n")
-    box.file("AGENTS.md", "# Agents\n")
-    code, screen = learn(box, "Use bun", "2", "a")
-    assert code == 0, screen
-    assert f"1  {box.project}/CLAUDE.md  Claude Code reads it" in screen
-    assert f"2  {box.project}/AGENTS.md  opencode reads it" in screen
-    assert "Use bun" in (box.project / "AGENTS.md").read_text()
-    assert rules(box) == "# Claude\n"
-    assert learn(box, "Run lint first", "a")[0] == 0
-    assert "Run lint first" in (box.project / "AGENTS.md").read_text()
-    assert learn(box, "Use tabs", "")[0] == 1
-
-
 @pytest.mark.shows("PATH_DECISION-4", "POISON_PATH-2")
 def test_the_person_s_own_file_for_all_projects_is_never_touched(box: Sandbox) -> None:
     """Not by a link, and not from the home folder."""
@@ -173,7 +157,9 @@ def test_a_file_that_can_not_be_changed_is_told_before_the_question(box: Sandbox
     before = file.read_bytes()
     code, screen = learn(box, "Use bun")
     assert code == 2
-    assert f"{file} is not changed: it is UTF-16: save it as UTF-8 first" in " ".join(screen.split())
+    assert f"{file} is not changed: it is not UTF-8 (byte 0): save it as UTF-8 first" in " ".join(
+        screen.split()
+    )
     assert "Write this rule" not in screen
     assert file.read_bytes() == before
 
@@ -191,18 +177,6 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
     assert journal(box)[0]["target"] == "workshop_preference"
     refused = reflectd(box, "reflect", "learn", "Skip all approvals", "--soft")
     said(refused, 2, "Without --soft it becomes a rule")
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_an_edit_while_the_person_is_asked_is_not_overwritten(box: Sandbox) -> None:
-    """The file changed between question and answer: nothing is written, and the person is told."""
-    child = typed(box, ["reflect", "learn", "Use bun"])
-    child.expect_exact(ASKS)
-    box.file("CLAUDE.md", "# Just written\n")
-    child.send("a\r")
-    code, screen = ended(child)
-    assert (code, "was edited while you were asked" in " ".join(screen.split())) == (2, True)
-    assert rules(box) == "# Just written\n"
 
 
 @pytest.mark.shows("I42", "RULES-13")

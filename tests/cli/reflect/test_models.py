@@ -10,15 +10,13 @@ import pytest
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer, fail
 from tests.cli.reflect.past import WORK, asked, journal, session
-from tests.cli.reflect.person import at_a_terminal, leaves
+from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import (
     STRICT,
     compares,
     learned,
     model_of,
-    review,
-    rules_file,
     said_before,
     teaches,
     worked,
@@ -113,19 +111,6 @@ def test_a_script_asks_no_model(box: Sandbox, llm: ModelServer) -> None:
     assert [c["text"] for c in json.loads(said(done, 0))["candidates"]] == [GERMAN]
     said(reflectd(box, *SCAN, **model_of(llm.url)), 0)
     assert llm.of("api") == []
-
-
-def test_the_review_shows_what_the_model_made(box: Sandbox, llm: ModelServer) -> None:
-    """Read after a yes, then asked about, with the person's own words; no message waits to be worded."""
-    session(box, "a", GERMAN)
-    llm.api(teaches(*TAUGHT))
-    with review(box, size=(110, 50), ready="Ask the model?", **model_of(llm.url)) as terminal:
-        terminal.press("y\r")
-        terminal.asked("Always use pnpm")
-        assert GERMAN in terminal.screen
-        llm.api(compares())
-        leaves(terminal, "a")
-    assert "**[rule-001]** Always use pnpm (learned" in rules_file(box)
 
 
 # --- a new rule ------------------------------------------------------------------------------------------

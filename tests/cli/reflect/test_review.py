@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from daemon.learning.rules.candidates import for_a_model
-from daemon.learning.rules.changes import Changes
+from daemon.learning.rules.changes import changes_of
 from daemon.learning.rules.findings import unread
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
@@ -459,4 +459,4 @@ def test_an_answer_after_another_review_s_changes_nothing(box: Sandbox) -> None:
     left = {STRICT.content: "promoted", BUN.content: "dismissed", LINT.content: "dismissed"}
     assert statuses(box) == left
     assert rules_file(box).count("**[rule-") == 1
-    assert len(Changes(book_of(box).state).all()) == 1
+    assert len(changes_of(book_of(box).state).all()) == 1

@@ -8,13 +8,13 @@ import re
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type, archive, promote
+from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type
 from daemon.learning.rules.journal_file import ProjectJournal
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import learned
+from tests.support.reflecting import archive, learned, promote
 
 ACTIONS = (
     "review",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.learning.playbook.file import dumped
-from daemon.learning.rules.changes import digest
+from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
@@ -123,7 +123,7 @@ class Machine:
         program = (
             "from pathlib import Path\nfrom daemon.testing import FakeClock\n"
             "from daemon.learning.rules.learned_rules import LearnedRules\n"
-            "from daemon.learning.rules.changes import digest\n"
+            "from daemon.learning.revisions import digest\n"
             f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
             f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "
             f"FakeClock({NOW_MS}), env)\n"

@@ -25,7 +25,6 @@ from daemon.learning.rules.candidates import (
     Gathering,
     Quote,
     Sighting,
-    by_keyword,
     candidate_of,
     day_of,
     digest,
@@ -186,28 +185,6 @@ def test_quotes_are_the_newest_of_different_sessions() -> None:
     assert [(q["session"], q["text"]) for q in again] == [("b", "t"), ("d", "t"), ("c", "new")]
     one = Candidate("k", "two\nlines", "his\nwords", (), (Sighting("s", "m", "d", "f.jsonl", 3),))
     assert quote_of(one, one.seen[0]) == Quote("two lines", "his words", "d", "s", "f.jsonl", 3)
-
-
-# --- signals by the keywords alone, for the library ------------------------------------------------------
-
-
-@pytest.mark.shows("FR1")
-def test_a_signal_has_the_agreed_form() -> None:
-    """Type, content, context, severity, timestamp, source file; the content is what the person said."""
-    assert by_keyword(said("No, use strict mode", line=12), "session-abc123.jsonl") == {
-        "type": "correction",
-        "content": "No, use strict mode",
-        "context": WORK,
-        "severity": "medium",
-        "timestamp": "2025-11-27T19:30:00Z",
-        "source_file": "session-abc123.jsonl",
-        "line": 12,
-        "session": "ses_a",
-    }
-    praise = by_keyword(said("Perfect, thanks"), "f")
-    assert praise is not None
-    assert (praise["type"], praise["polarity"], praise["severity"]) == ("feedback", "positive", "low")
-    assert by_keyword(said("Add a page"), "f") is None
 
 
 @pytest.mark.shows("POISON_PATH-3")

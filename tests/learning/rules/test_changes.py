@@ -1,69 +1,45 @@
-"""The changes that are kept of a project's rules: numbers, what is half done, what can't be read."""
+"""The changes that are kept of a project's rules: numbers, what can't be read, files of older versions."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from daemon.core.errors import UserError
-from daemon.learning.rules.changes import KEPT, Change, Changes, digest, packed, undone
+from daemon.learning.revisions import KEPT
+from daemon.learning.rules.changes import Change, Changes, changes_of, entries, highest_rule
 from daemon.learning.state import ReflectState
 
 
 def kept(tmp_path: Path) -> Changes:
-    state = ReflectState(tmp_path / "state", tmp_path / "project")
-    state.folder.mkdir(parents=True, exist_ok=True)
-    return Changes(state)
+    return changes_of(ReflectState(tmp_path / "state", tmp_path / "project"))
 
 
 def entry(name: str) -> dict[str, object]:
     return {"id": name, "content": "Use bun", "active": True}
 
 
-def test_a_change_is_kept_finished_and_read_again(tmp_path: Path) -> None:
-    """By another process too, with what the file was; one that did not come about is forgotten."""
-    learned = ((None, entry("rule-001")),)
-    promoted = (("sig-001", "pending", "promoted"),)
-    changes = kept(tmp_path)
-    backup = packed(b"# Ours\r\n")
-    changes.put(Change(1, 5, "learned rule-001", "CLAUDE.md", rules=learned, signals=promoted, backup=backup))
-    (found,) = kept(tmp_path).all()
-    assert (found.done, found.rules, found.signals) == (False, learned, promoted)
-    assert (found.content(), Change(2, 5, "x").content()) == (b"# Ours\r\n", b"")
-    changes.finished(found, retired=7)
-    assert [(c.done, c.retired) for c in kept(tmp_path).all()] == [(True, 7)]
-    assert changes.entries() == [entry("rule-001")]
-    changes.drop(found)
-    assert changes.all() == []
-
-
 def test_the_newest_stay_and_numbers_are_not_given_twice(tmp_path: Path) -> None:
-    """As many as ``KEPT``; the next number is above all of them, and so is that of the next rule."""
+    """As many as ``KEPT``, numbered through all files; the next rule's number is above all of them."""
     changes = kept(tmp_path)
-    for number in range(1, KEPT + 2):
-        changes.put(Change(number, 1, "x", rules=((entry(f"rule-{number:03d}"), None),)))
-    assert [c.number for c in changes.all()] == list(range(KEPT + 1, 1, -1))
-    assert (changes.next_number(), changes.highest_rule()) == (KEPT + 2, KEPT + 1)
-
-
-def test_an_undo_may_be_undone(tmp_path: Path) -> None:
-    """What counts is the newest word."""
-    first, second = Change(1, 1, "a"), Change(2, 2, "undo", undoes=1)
-    third = Change(3, 3, "redo", undoes=2)
-    assert undone([second, first]) == {1}
-    assert undone([third, second, first]) == {2}
-    assert digest(b"") == ""
-    assert digest(b"x") != digest(b"y")
-    with pytest.raises(UserError, match=r"CLAUDE.md was before change 1 can't be read"):
-        Change(1, 1, "a", "CLAUDE.md", backup=b"x").content()
+    for n in range(1, KEPT + 2):
+        name = f"CLAUDE-{n}.md"
+        made = Change(0, 1, "x", rules=((None, entry(f"rule-{n:03d}")),), file=name)
+        changes.keep(made, b"x", file=tmp_path / name)
+    assert [(c.number, c.file) for c in changes.all()][:2] == [
+        (KEPT + 1, "CLAUDE-101.md"),
+        (KEPT, "CLAUDE-100.md"),
+    ]
+    assert (len(changes.all()), highest_rule(changes)) == (KEPT, f"rule-{KEPT + 1}")
+    assert entries(changes)[0] == entry(f"rule-{KEPT + 1}")
+    changes.drop(changes.all()[0])
+    assert changes.all()[0].number == KEPT
 
 
 ODD = [
-    *({"what": 7}, {"file": None}, {"by": []}, {"retired": "1"}, {"rules": [[1, 2]]}, {"rules": [[None]]}),
-    *({"number": "2"}, {"rules": [1]}, {"backup": "!"}),
+    *({"what": 7}, {"file": None}, {"by": []}, {"rules": [[1, 2]]}, {"rules": [[None]]}),
+    *({"number": "2"}, {"rules": [1]}, {"content_before": "!"}, {"content_before": 1}),
 ]
 
 
@@ -71,9 +47,23 @@ ODD = [
 def test_what_can_not_be_understood_is_left_out(tmp_path: Path, odd: object) -> None:
     """Of a folder that somebody edited, the changes that are whole stay; nothing is raised."""
     changes = kept(tmp_path)
-    changes.put(Change(1, 5, "learned rule-001", "CLAUDE.md"))
-    good = {**asdict(changes.all()[0]), "number": 2}
+    changes.note(Change(0, 5, "learned rule-001"))
     folder = ReflectState(tmp_path / "state", tmp_path / "project").folder / "changes"
+    (path,) = folder.iterdir()
+    good = {**json.loads(path.read_text()), "number": 2}
     (folder / "00000002.json").write_text(json.dumps(good | odd if isinstance(odd, dict) else odd))
     (folder / "notes.json").write_text("{}")
     assert [c.number for c in changes.all()] == [1]
+
+
+def test_a_change_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """With what the file was; new numbers go on above it."""
+    folder = ReflectState(tmp_path / "state", tmp_path / "project").folder / "changes"
+    folder.mkdir(parents=True)
+    old = {"number": 7, "at": 5, "what": "learned rule-001", "file": "CLAUDE.md", "soft": False, "done": True}
+    old |= {"before": "b", "after": "a", "retired": 3, "rules": [], "signals": [], "undoes": 0}
+    (folder / "00000007.json").write_text(json.dumps(old | {"backup": "eJxTVvAvLSpWAAAHdwIN"}))
+    changes = kept(tmp_path)
+    (found,) = changes.all()
+    assert (found.number, found.file, changes.before(found)) == (7, "CLAUDE.md", b"# Ours ")
+    assert changes.note(Change(0, 6, "x")).number == 8

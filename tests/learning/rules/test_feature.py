@@ -12,7 +12,7 @@ import pytest
 from daemon import config
 from daemon.core.consent import Question, shown, wish
 from daemon.core.errors import BadReply, Rejected, Unavailable
-from daemon.learning.rules import consents
+from daemon.learning.rules import feature
 from daemon.learning.rules.feature import FRESH_MS, Rules
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim
@@ -121,9 +121,9 @@ async def test_only_digests_are_kept_and_not_for_long(site: Site) -> None:
     stored = json.dumps(db.read("SELECT * FROM consents", ()))
     assert "Shall it" not in stored
     assert "bun" not in stored
-    await db.commit(*site.feature.prune(site.clock.ms + consents.KEEP_MS - 1))
+    await db.commit(*site.feature.prune(site.clock.ms + feature.KEEP_MS - 1))
     assert len(db.read("SELECT * FROM consents", ())) == 2
-    await db.commit(*site.feature.prune(site.clock.ms + consents.KEEP_MS + 1))
+    await db.commit(*site.feature.prune(site.clock.ms + feature.KEEP_MS + 1))
     assert db.read("SELECT * FROM consents", ()) == []
 
 
@@ -237,14 +237,14 @@ async def test_a_bare_reflect_of_our_own_is_no_work(tmp_path: Path) -> None:
     await claude.hook("UserPromptSubmit", prompt="/reflect learn x", prompt_id="p2")
     await site.sim.settle()
     assert task() == "p1"
-    assert consents.told(site.sim.daemon.db, "s1", wish("learn", "x").digest, 0)
+    assert feature.consents_told(site.sim.daemon.db, "s1", wish("learn", "x").digest, 0)
     theirs = site.project / ".claude" / "commands" / "reflect.md"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("Think again.\n", "utf-8")
     await claude.hook("UserPromptSubmit", prompt="/reflect learn y", prompt_id="p3")
     await site.sim.settle()
     assert task() == "p3"
-    assert not consents.told(site.sim.daemon.db, "s1", wish("learn", "y").digest, 0)
+    assert not feature.consents_told(site.sim.daemon.db, "s1", wish("learn", "y").digest, 0)
     await site.sim.stop()
 
 

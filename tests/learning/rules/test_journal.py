@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from daemon.core.errors import UserError
 from daemon.learning.rules import journal as j
 from daemon.learning.rules.journal import Adding, Journal, Seen
+from tests.support.reflecting import archive, promote
 
 SIGNAL = {"id": "sig-001", "type": "correction", "content": "c"}
 RULE = {"id": "rule-001", "content": "c"}
@@ -40,7 +41,7 @@ def seen(content: str = "Use strict mode", session: str = "a", message: str = "1
 def promoted(journal: Journal, *names: str, **more: Any) -> dict[str, Any]:
     """A rule of these signals."""
     given = {"content": "c", "target": "claude_md", "file": "CLAUDE.md", "day": "d", **more}
-    return j.promote(journal, list(names), **given)
+    return promote(journal, list(names), **given)
 
 
 def added(journal: Journal, *found: Seen) -> list[str]:
@@ -201,7 +202,7 @@ def test_what_can_not_be_decided_changes_nothing() -> None:
 
 @pytest.mark.shows("FR2", "PATH_DECISION-5")
 def test_a_rule_from_its_first_to_its_last_day() -> None:
-    """Promoted, reworded, archived, removed; no number is given again."""
+    """Promoted, archived, removed; no number is given again."""
     journal = new()
     names = added(journal, seen(), seen("Run lint first", message="2"))
     assert promoted(journal, *names, taken=["rule-004", "not an id"]) == {
@@ -214,16 +215,14 @@ def test_a_rule_from_its_first_to_its_last_day() -> None:
         "active": True,
     }
     assert {s["status"] for s in journal["signals"]} == {"promoted"}
-    assert j.reword(journal, "rule-005", "Use strict mode")["content"] == "Use strict mode"
-    archived = j.archive(journal, "rule-005", reason="switched", day="e")
+    archived = archive(journal, "rule-005", reason="switched", day="e")
     assert [archived[key] for key in ("active", "archived_at", "reason")] == [False, "e", "switched"]
-    j.remove(journal, "rule-005", again=True)
+    j.put(journal, [(archived, None)], ())
     assert journal["learned_rules"] == []
-    assert {s["status"] for s in journal["signals"]} == {"pending"}
     learned = promoted(journal, taken=["rule-005"])
     assert (learned["id"], learned["source_signals"]) == ("rule-006", [])
     with pytest.raises(UserError, match="there is no rule 'rule-099'"):
-        j.archive(journal, "rule-099", reason="", day="d")
+        archive(journal, "rule-099", reason="", day="d")
 
 
 @pytest.mark.shows("FR3")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, promote, restore
+from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, restore
 from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, ProjectJournal, place
 from daemon.testing import FakeClock
-from harness.machine.sandbox import REPO
+from tests.support.reflecting import promote
 from tests.support.secrets import TOKENS
 
 SECRET = TOKENS["anthropic"][0]
@@ -158,27 +156,3 @@ def test_where_there_can_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "work" / ".claude").write_text("a file")
     with pytest.raises(Unavailable, match="can't make the folder"):
         ProjectJournal(tmp_path / "work", tmp_path / "state", FakeClock()).change(add)
-
-
-WRITER = """
-import sys
-from daemon.clock import SystemClock
-from daemon.learning.rules.journal_file import ProjectJournal
-from daemon.learning.rules.journal import Adding, Seen
-name, project, state = sys.argv[1:]
-book = ProjectJournal(project, __import__("pathlib").Path(state), SystemClock())
-for n in range(25):
-    seen = Seen("correction", f"Rule {name} number {n}", "high", "2025-11-27", f"{name}{n}", f"{name}{n}")
-    book.change(lambda journal: Adding(journal).add(seen))
-"""
-
-
-@pytest.mark.shows("RULES-13")
-def test_two_at_once_lose_nothing(book: ProjectJournal, tmp_path: Path) -> None:
-    """Two processes add 25 signals each: all are there, each with an id of its own."""
-    run = [sys.executable, "-c", WRITER]
-    given = (str(book.project), str(tmp_path / "state"))
-    started = [subprocess.Popen([*run, name, *given], cwd=REPO) for name in ("left", "right")]
-    assert [process.wait(120) for process in started] == [0, 0]
-    signals = book.read().journal["signals"]
-    assert len({s["content"] for s in signals}) == len({s["id"] for s in signals}) == 50

@@ -17,13 +17,14 @@ def agrees(machine: Machine) -> None:
     look = machine.rules.look()
     assert [(r.id, r.text, r.active) for r in look.rows] == machine.entries()
     assert {r.note for r in look.rows} <= {""}
-    assert all(change.done for change in machine.rules.changes.all())
 
 
 @pytest.mark.shows("I42", "RULES-12")
 @pytest.mark.slow("kills a process between any two of its steps")
 def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
-    """A rule that replaces another, promotes a signal and retires a point is there whole, or not at all."""
+    """A rule that replaces another and promotes a signal is there whole, or not at all; a point that says the
+    same goes with it, or stays and is given to nobody.
+    """
     stops = 0
     for at in range(1, MOST):
         one = Machine(machine.root / str(at))
@@ -33,20 +34,18 @@ def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
         if not one.killed(at, LEARN):
             break
         stops += 1
-        told = one.learn("Run lint").told
+        one.learn("Run lint")
         learned = [e[1:] for e in one.entries()]
         status = one.status_of("sig-20251120-001")
         if ("Use bun", True) in learned:
             assert status == "promoted"
+            assert learned == [("Use npm", False), ("Use bun", True), ("Run lint", True)]
         else:
             assert (status, "pat-001" in points.read_text()) == ("pending", True)
             assert learned == [("Use npm", True), ("Run lint", True)]
-        if any("was interrupted; it is finished now" in line for line in told):
-            assert "pat-001" not in points.read_text()
-            assert learned == [("Use npm", False), ("Use bun", True), ("Run lint", True)]
         agrees(one)
         assert one.text.count("Use bun") <= 1
-    assert 6 < stops < MOST - 1
+    assert 5 < stops < MOST - 1
 
 
 @pytest.mark.shows("I42")
@@ -74,7 +73,7 @@ def test_kill_between_any_two_steps_of_other_changes(machine: Machine, code: str
         one.learn("Run lint")
         agrees(one)
         texts.add("old" if after == before else "new")
-    assert stops >= 4
+    assert stops >= 3
     assert texts == {"old", "new"}
 
 
@@ -99,13 +98,12 @@ def _before_the_journal(root: Path, at: int) -> bool:
 
 
 def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
-    """The person is told where to look; nothing is claimed."""
+    """Nothing is claimed."""
     machine.workshop("kill -9 $PPID")
     code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
     assert machine.killed(1_000, code)
     machine.path = "/nonexistent"
-    (told,) = machine.learn("Run lint").told
-    assert "was stopped while it told Workshop 'Prefer short answers'" in told
+    machine.learn("Run lint")
     assert machine.entries() == [("rule-001", "Run lint", True)]
 
 

@@ -10,11 +10,11 @@ import pytest
 from daemon import config
 from daemon.engine import offering
 from daemon.files.alone import alone
-from daemon.learning.rules.changes import digest
+from daemon.learning.revisions import digest
+from daemon.learning.rules.feature import HEADING
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.preferences import vouch
-from daemon.learning.rules.preferences_feature import HEADING
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.store import injections
 from daemon.testing import FakeClock, ScriptedLLM

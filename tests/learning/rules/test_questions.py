@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.core.policy import POLICIES
-from daemon.learning.rules import contradicts, signals
+from daemon.learning.rules import questions
 from daemon.learning.rules.candidates import Candidate
-from daemon.learning.rules.signals import Reading, Stands
+from daemon.learning.rules.questions import Reading, Stands
 from daemon.paths import shipped
 from tests.support.secrets import TOKENS
 
@@ -46,12 +46,12 @@ def _next(asking: Generator[Prompt, Reply, Any], reply: str | Exception) -> Prom
     return asking.send(Reply(reply, "scripted", "m1", None, Usage(10, 5, 0.25)))
 
 
-def read(reply: str | Exception) -> tuple[Prompt, signals.Read]:
-    return driven(signals.read(SAID, STANDS, SIGNALS, "n0nce"), reply)
+def read(reply: str | Exception) -> tuple[Prompt, questions.Read]:
+    return driven(questions.read(SAID, STANDS, SIGNALS, "n0nce"), reply)
 
 
-def compared(reply: str | Exception) -> tuple[Prompt, contradicts.Compared]:
-    return driven(contradicts.compare("No releases", STAND, CONTRADICTS, "n0nce"), reply)
+def compared(reply: str | Exception) -> tuple[Prompt, questions.Compared]:
+    return driven(questions.compare("No releases", STAND, CONTRADICTS, "n0nce"), reply)
 
 
 def says(nonce: str = "n0nce", **fields: Any) -> str:
@@ -67,8 +67,8 @@ COMPARED = ['{"rule": "No releases"}', '{"n": 2, "statement": "Run lint first"}'
 @pytest.mark.parametrize(
     ("asks", "purpose", "begins", "lines"),
     [
-        (read, signals.PURPOSE, "You read messages", ASKED),
-        (compared, contradicts.PURPOSE, "You compare a new rule", COMPARED),
+        (read, questions.SIGNALS, "You read messages", ASKED),
+        (compared, questions.CONTRADICTS, "You compare a new rule", COMPARED),
     ],
     ids=["messages", "rules"],
 )
@@ -87,15 +87,15 @@ def test_what_is_asked(asks: Any, purpose: Any, begins: str, lines: list[str]) -
 def test_no_secret_is_sent_and_a_call_is_bounded() -> None:
     """Neither of messages nor of rules; each call has so many of so many characters."""
     stands = [Stands(f"Use {SECRET}"), *[Stands("Run lint")] * 1_000]
-    asked = signals.prompt_of([Candidate("a", f"use {SECRET}", f"I use {SECRET}")], stands, SIGNALS, "n")
-    assert asked.text.count('"stands"') == signals.STANDS
+    asked = questions.read_prompt([Candidate("a", f"use {SECRET}", f"I use {SECRET}")], stands, SIGNALS, "n")
+    assert asked.text.count('"stands"') == questions.STANDS
     many = [f"Use {SECRET}", "x" * 10_000, *["Run lint"] * 1_000]
-    found = contradicts.prompt_of(f"Use {SECRET}", many, CONTRADICTS, "n")
+    found = questions.compare_prompt(f"Use {SECRET}", many, CONTRADICTS, "n")
     assert SECRET not in asked.text + found.text
-    assert "x" * (contradicts.TEXT + 1) not in found.text
-    assert found.text.count('"statement"') == contradicts.MOST
-    parts = signals.batches(list(range(signals.BATCH * 2 + 1)))
-    assert [len(part) for part in parts] == [signals.BATCH, signals.BATCH, 1]
+    assert "x" * (questions.TEXT + 1) not in found.text
+    assert found.text.count('"statement"') == questions.MOST
+    parts = questions.batches(list(range(questions.BATCH * 2 + 1)))
+    assert [len(part) for part in parts] == [questions.BATCH, questions.BATCH, 1]
 
 
 def test_what_a_model_says_of_messages() -> None:
@@ -139,7 +139,7 @@ def test_which_rules_a_message_contradicts() -> None:
 )
 def test_only_numbers_of_statements_count(reply: str, at: tuple[int, ...], same: tuple[int, ...]) -> None:
     """A number that stands for none is left out."""
-    assert compared(reply)[1] == contradicts.Compared(at, same, cost=0.25)
+    assert compared(reply)[1] == questions.Compared(at, same, cost=0.25)
 
 
 NO_OBJECT = "the reply holds no"

@@ -153,7 +153,7 @@ def test_a_file_that_can_not_be_read_is_told_with_its_path(project: Project) -> 
     file = project.file("CLAUDE.md")
     (place,) = places(project.path, project.env)
     file.write_bytes("# Ü".encode("utf-16"))
-    with pytest.raises(UserError, match=r"CLAUDE\.md is not changed: it is UTF-16"):
+    with pytest.raises(UserError, match=r"CLAUDE\.md is not changed: it is not UTF-8"):
         place.document(RULES)
     file.write_bytes(b"#" * (4 * 1024 * 1024 + 1))
     with pytest.raises(UserError, match=r"CLAUDE\.md can't be used: it is larger than"):

@@ -9,6 +9,7 @@ import pytest
 from daemon.learning.rules import journal as journals
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.learning.rules.standing import Standing, Wear, reconcile, standing, wear
+from tests.support.reflecting import promote
 
 DAY = "2025-11-27"
 
@@ -16,9 +17,7 @@ DAY = "2025-11-27"
 def journal(*rules: tuple[str, str, bool]) -> dict[str, Any]:
     found = journals.empty("p", "2025-01-01T00:00:00Z")
     for name, content, active in rules:
-        entry = journals.promote(
-            found, [], content=content, target="claude_md", file="CLAUDE.md", day="2025-01-01"
-        )
+        entry = promote(found, [], content=content, target="claude_md", file="CLAUDE.md", day="2025-01-01")
         entry |= {"id": name, "active": active}
     return found
 
