@@ -219,7 +219,7 @@ async def test_a_rule_is_archived_and_brought_back(site: Site) -> None:
     after = await site.page()
     assert (after[IN_USE]["rows"], labels(after[BACK])) == ([], [])
     assert cells(after[CHANGES])[0][2] == "archived rule-001: no longer applies (by dashboard)"
-    assert (await site.clicks(after[CHANGES], "undo")).startswith("undo of 2 (archived rule-001)")
+    assert (await site.clicks(after[CHANGES], "undo")).startswith("undo of change 2 (archived rule-001)")
     found = await site.page()
     assert [c[1] for c in cells(found[IN_USE])] == ["Use bun"]
     assert (cells(found[CHANGES])[1][-1], labels(found[CHANGES], 1)) == ("undone", [])
