@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UserError
 from ..core.given import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..learning.playbook import asking as questions
 from ..learning.playbook import curator, points, reflector
+from ..learning.playbook import reflector as questions
 from ..learning.playbook.points import SECTION_SLUGS
 from .asking import Asking
 from .prompts import nonce, tell, template
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from ..learning.playbook.asking import Flow
+    from ..learning.playbook.reflector import Flow
 
 __all__ = [
     "BASE_DELAY",
@@ -61,7 +61,7 @@ def load_playbook(path: str | Path) -> Json:
     An empty one when the file is missing or no playbook. A file that is no playbook, points with another name
     and entries that are left out are told once on stderr. Never raises.
     """
-    from ..learning.playbook.file import load
+    from ..learning.playbook.project_playbook import load
 
     found = load(path)
     if found.problem and (str(path), found.mark) not in _told:
@@ -80,7 +80,7 @@ def save_playbook(playbook: Json, path: str | Path) -> None:
     system refuses, ``ValueError`` and ``TypeError`` when ``playbook`` is no playbook, JSON can't hold it, or
     it would be too large to be loaded (64 MiB); the file stays as it was then.
     """
-    from ..learning.playbook.file import save
+    from ..learning.playbook.project_playbook import save
 
     now = time.time_ns() // 1_000_000
     found = points.migrated(playbook)

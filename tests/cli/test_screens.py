@@ -28,8 +28,8 @@ from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why_text
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
-from daemon.learning.playbook.file import load
 from daemon.learning.playbook.points import each
+from daemon.learning.playbook.project_playbook import load
 from daemon.replay.backtest import Report, Result
 from daemon.replay.past import Past
 from daemon.replay.sample import Precision

@@ -26,10 +26,18 @@ from ...core.given import folded
 from ...core.redact import redact
 from ...files import upward
 from ...files.bounded import reason
-from ...learning.playbook.file import LIMIT, dumped, load, parsed
-from ...learning.playbook.learned_points import may_count, unvouched, vouch
 from ...learning.playbook.points import SECTION_SLUGS, by_name, drop, each, migrated, parts, section_of
-from ...learning.playbook.project_playbook import ACE, ProjectPlaybook
+from ...learning.playbook.project_playbook import (
+    ACE,
+    LIMIT,
+    ProjectPlaybook,
+    dumped,
+    load,
+    may_count,
+    parsed,
+    unvouched,
+    vouch,
+)
 from ...learning.revisions import undone
 from ...learning.texts import refusal
 from ...paths import find_socket

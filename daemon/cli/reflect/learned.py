@@ -20,8 +20,8 @@ from urllib.parse import urlencode
 from ...client import request
 from ...core.errors import Unavailable, UserError
 from ...core.given import known_as
-from ...learning.playbook.learned_points import never_again, take_back
 from ...learning.playbook.points import each
+from ...learning.playbook.project_playbook import never_again, take_back
 from ...learning.rules.journal import RULE_ID
 from ...learning.rules.learned_rules import LearnedRules, Look
 from ...paths import Paths, find_socket

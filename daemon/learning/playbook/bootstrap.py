@@ -23,10 +23,10 @@ from ...core.session import Session
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
 from ...learning import tables
-from .asking import MAX_TOKENS
 from .curator import CURATOR_TOKENS
 from .learn import Change, Stretch
 from .look_back import PAST, Look, Silent, change_of
+from .reflector import MAX_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

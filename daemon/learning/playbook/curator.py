@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.cuts import tokens, within
 from ...core.given import folded
-from .asking import NONE, TEXT, Question, ask, closed, dicts_in, listed, prompt_of, text_in
 from .points import (
     SECTION_SLUGS,
     Names,
@@ -37,14 +36,14 @@ from .points import (
     said_in,
     sum_counters,
 )  # fmt: skip
-from .reflector import HEADING, kept
+from .reflector import HEADING, NONE, TEXT, Question, ask, closed, dicts_in, kept, listed, prompt_of, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...core.llm import Prompt, Tier
     from ...core.transcript import Model
-    from .asking import Confirmed, Flow, Json
+    from .reflector import Confirmed, Flow, Json
 
 CURATOR_TOKENS: Final = 4_000
 ALIKE: Final = 10  # pairs of points that may say the same, in one question

@@ -24,10 +24,9 @@ from ...learning import tables
 from ...store import injections
 from ..texts import refusal
 from .bootstrap import BOOTSTRAP, Bootstrap
-from .look_back import LEARN, Lookback
+from .look_back import LEARN, Lookback, SimilarPoints
 from .page import PointsPage
 from .playbooks import Line, Playbooks, Stamp
-from .similar_points import SimilarPoints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

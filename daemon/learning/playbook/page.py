@@ -16,7 +16,7 @@ from ...engine.pages.sections import action, off, piece, row, section, session, 
 from ...learning import tables
 from ..projects import BY, ChosenProject, refusing, said_by_person
 from ..texts import refusal
-from . import learned_points
+from . import project_playbook as learned_points
 from .points import each, harms
 
 if TYPE_CHECKING:

@@ -17,35 +17,233 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from ...core.errors import Unavailable, UserError
 from ...core.given import known_as
 from ...files.alone import alone
 from ...files.atomic import set_aside, write_atomic
-from ...files.bounded import read_text, reason
+from ...files.bounded import read_bytes, read_text, reason
 from ...files.folders import make_folder
 from ...files.verdict import make_reflection
 from ..revisions import Revision, Revisions
-from .file import FILE, Loaded, dumped, load
-from .points import Playbook, each, empty, highest, names_of
+from ..rules.journal import bury
+from ..texts import refusal
+from .points import Playbook, by_name, check_form, drop, each, empty, highest, migrated, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from ...core.ports import Clock
-    from .points import Names
+    from ..rules.journal_file import ProjectJournal
+    from ..rules.learned_rules import LearnedRules
+    from .points import Names, Point
+
+# A person's word on the points of a project's playbook: they vouch for them, or take one back.
+#
+# Both name each point with its text as the person saw it, so that a point which was edited or removed since
+# is left alone. Nobody is asked here: who calls it knows that a person wants it. ``UserError`` says why
+# nothing was changed; ``Unavailable`` when the file system refuses.
+
+
+def unvouched(book: ProjectPlaybook, confirmed: Container[str]) -> list[Point]:
+    """The points of the file that nobody vouches for. ``confirmed``: digests of what sessions confirmed.
+    Raises ``UserError`` for a file that can't be used.
+    """
+    found, known = book.read(), book.known()
+    if found.problem:
+        raise UserError(found.problem)
+    return [
+        p
+        for _, p in each(found.playbook)
+        if not known.is_approved(p["text"]) and known_as(p["text"]) not in confirmed
+    ]
+
+
+def may_count(named: Mapping[str, str]) -> None:
+    """Raise ``UserError`` when one of these texts (by name) may not be put in front of an agent."""
+    for name, text in named.items():
+        if why := refusal(text):
+            raise UserError(f"{name} may not be offered to agents: {why}")
+
+
+def as_seen(book: ProjectPlaybook, name: str, seen: str) -> str:
+    """The text of the point, if it still has the digest ``seen`` (``known_as``)."""
+    point = by_name(book.read().playbook).get(name)
+    text = "" if point is None else str(point["text"])
+    _unchanged(point, name, text if known_as(text) == seen else "")
+    return text
+
+
+def vouch(book: ProjectPlaybook, named: Mapping[str, str]) -> None:
+    """A person vouches for these points: name and text as they saw it."""
+    may_count(named)
+    there = by_name(book.read().playbook)
+    for name, text in named.items():
+        _unchanged(there.get(name), name, text)
+    book.approve(named.values())
+
+
+def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> None:
+    """Remove the point, and see to it that what it says is never learned again. That comes first: who is
+    ended between the two may ask again.
+    """
+    _unchanged(by_name(rules.playbook.read().playbook).get(name), name, text)
+    never_again(rules.journal, text)
+
+    def edit(playbook: Playbook, names: Names) -> str:
+        del names
+        point = by_name(playbook).get(name)
+        _unchanged(point, name, text)
+        drop(playbook, [point] if point is not None else [])
+        return name
+
+    rules.playbook.change(edit, lambda name: f"took back {name}", by=by)
+
+
+def never_again(book: ProjectJournal, text: str) -> None:
+    """A person took this text back, so nothing that says the same is learned or suggested."""
+    book.change(lambda journal: bury(journal, text, book.day()))
+
+
+def _unchanged(point: Point | None, name: str, text: str) -> None:
+    if point is None:
+        raise UserError(f"{name} is not in the playbook any more: nothing was changed")
+    if point["text"] != text:
+        raise UserError(f"{name} was edited while you were asked: nothing was changed; try again")
+
+
+# The file ``playbook.json``: read in any form that was ever written, written in today's, as a whole.
+#
+# A file that is no playbook is not replaced: at the next save it is renamed to
+# ``playbook.json.corrupt-<ms>``. It is read twice before that, so that an edit which is just being written
+# is not mistaken for a broken file. What the fields mean is in ``playbook.points``.
+
+FILE: Final = ".reflection/playbook.json"
+LIMIT: Final = 64 * 1024 * 1024  # bytes; 100,000 points have about 15 MB
+AGAIN_S: Final = 0.2  # until a file that can't be read as a playbook is read once more
+
+
+class Loaded(NamedTuple):
+    """A playbook from a file. ``problem``: why the file can't be used, "" when it can or is missing; the
+    playbook is empty then. ``told``: what changed when it was brought into today's form. ``mark``: a digest
+    of the file's bytes, "" without a file.
+    """
+
+    playbook: dict[str, Any]
+    problem: str = ""
+    told: tuple[str, ...] = ()
+    mark: str = ""
+
+
+def load(
+    path: str | Path,
+    *,
+    marks: Mapping[str, int] | None = None,
+    follow: bool = True,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Loaded:
+    """The playbook in the file; an empty one when there is none. Never raises.
+
+    ``marks``: the highest number that was ever given, by how a name begins. ``follow=False`` refuses a link.
+    """
+    found = _read(path, marks, follow=follow)
+    if found.problem:
+        sleep(AGAIN_S)
+        found = _read(path, marks, follow=follow)
+    return found
+
+
+def _read(path: str | Path, marks: Mapping[str, int] | None, *, follow: bool) -> Loaded:
+    mark = ""
+    try:
+        raw = read_bytes(path, LIMIT, follow=follow)
+        if raw is None:
+            return Loaded(empty())
+        mark = sha256(raw).hexdigest()
+        found = migrated(parsed(raw), marks)
+    except (OSError, ValueError, RecursionError) as error:
+        why = reason(error) if isinstance(error, OSError | ValueError) else "it is nested too deeply"
+        return Loaded(empty(), f"{path} is no playbook that can be used: {why}", (), mark)
+    return Loaded(found.playbook, "", found.told, mark)
+
+
+def save(
+    path: str | Path,
+    playbook: Mapping[str, Any],
+    now_ms: int,
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Path | None:
+    """Replace the file, all or nothing; a missing folder is made. The file keeps its mode; a link is
+    replaced.
+
+    Returns where a file that is no playbook was kept, None when there was none. Raises ``Unavailable`` when
+    the file system refuses, ``TypeError`` and ``ValueError`` for what JSON can't hold.
+    """
+    data, aside, path = dumped(playbook), None, Path(path)
+    if _is_broken(path):
+        sleep(AGAIN_S)
+        if _is_broken(path):
+            aside = set_aside(path, str(now_ms))
+    try:
+        make_folder(path.parent)
+    except OSError as error:
+        raise Unavailable(f"can't make the folder {path.parent}: {reason(error)}") from error
+    write_atomic(path, data, mode=None)
+    return aside
+
+
+def _is_broken(path: Path) -> bool:
+    """Whether there is something that is no playbook."""
+    try:
+        raw = read_bytes(path, LIMIT)
+        if raw is not None:
+            check_form(parsed(raw))
+    except (OSError, ValueError, RecursionError):
+        return True
+    return False
+
+
+def parsed(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value in a file. Raises ``ValueError``, for ``NaN`` and ``Infinity`` too: they are no JSON."""
+    return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json)
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def dumped(playbook: Mapping[str, Any]) -> bytes:
+    """The file's bytes for a playbook. Raises ``TypeError`` and ``ValueError`` for what JSON can't hold, and
+    ``ValueError`` for a playbook that could not be loaded again (``LIMIT``).
+    """
+    try:
+        text = json.dumps(playbook, indent=2, ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    try:
+        data = f"{text}\n".encode()
+    except UnicodeEncodeError:  # half a character, which JSON allows and UTF-8 does not
+        data = f"{json.dumps(playbook, indent=2, allow_nan=False)}\n".encode()
+    if len(data) > LIMIT:
+        raise ValueError(
+            f"it would have {len(data) >> 20} MiB, more than the {LIMIT >> 20} MiB that are read"
+        )
+    return data
+
 
 T = TypeVar("T")
 ACE: Final = ".claude/playbook.json"
 """Where the ACE plugin of Claude Code keeps a project's playbook."""
 FOLDER: Final = "playbooks"  # in the state folder
-LIMIT: Final = 16 * 1024 * 1024
+KNOWN_LIMIT: Final = 16 * 1024 * 1024
 APPROVED_KEPT: Final = 100_000
 
 
@@ -91,7 +289,7 @@ class StateFile:
     def load(self) -> Known:
         """What is known; nothing when the file is missing or can't be used. Never raises."""
         try:
-            found = json.loads(read_text(self._path, LIMIT) or "{}")
+            found = json.loads(read_text(self._path, KNOWN_LIMIT) or "{}")
             return Known(_numbers(found["highest"]), _numbers(found["approved"]))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return Known()

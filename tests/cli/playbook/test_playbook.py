@@ -14,8 +14,7 @@ from daemon.clock import SystemClock
 from daemon.core.offers import Offer, compose
 from daemon.core.verdict import FinalState, Verdict
 from daemon.learning import tables
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped
 from daemon.store import injections, verdicts
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon

@@ -16,15 +16,19 @@ from daemon.core.cuts import tokens
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Prompt, Reply, Usage
-from daemon.learning.playbook.asking import Confirmed, Flow, Outcome, answer, extract_json
 from daemon.learning.playbook.curator import ALIKE, CURATOR_TOKENS, OPERATIONS, curate, curation, curator
 from daemon.learning.playbook.reflector import (
     EXTRACTION,
     REFLECTION,
     REFLECTOR_TOKENS,
     Case,
+    Confirmed,
+    Flow,
+    Outcome,
+    answer,
     confirmations,
     extract,
+    extract_json,
     keypoints,
     of_messages,
     of_task,

@@ -8,9 +8,9 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.core.given import known_as
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.learned_points import (
+from daemon.learning.playbook.project_playbook import (
     as_seen,
+    dumped,
     may_count,
     never_again,
     take_back,

@@ -11,9 +11,8 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.learning.playbook.curator import apply
-from daemon.learning.playbook.file import dumped
 from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
-from daemon.learning.playbook.project_playbook import ProjectPlaybook, folder_of
+from daemon.learning.playbook.project_playbook import ProjectPlaybook, dumped, folder_of
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.learning.playbook.books import book, names, point, said

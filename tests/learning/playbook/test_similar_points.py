@@ -15,8 +15,8 @@ from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
 from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
-from daemon.learning.playbook import similar_points
-from daemon.learning.playbook.similar_points import KEPT, SimilarPoints, near
+from daemon.learning.playbook import look_back as similar_points
+from daemon.learning.playbook.look_back import KEPT, SimilarPoints, near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.learning.playbook.books import point
 
