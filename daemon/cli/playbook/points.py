@@ -237,37 +237,31 @@ def changed(
     project, book = opened(args)
     vouched = mine and attended()
 
-    def what(points: Points) -> str:
+    with book.change(why=" ".join(redact(args.why).split())[:300], dry_run=args.dry_run) as done:
+        points = edit(done.playbook, done.names)
         names = ", ".join(p["name"] for p in points[:5])
         more = f" and {len(points) - 5} more" if len(points) > 5 else ""
-        return f"{verb} {names}{more}" if points else "names of points"
-
-    done = book.change(
-        edit,
-        what,
-        why=" ".join(redact(args.why).split())[:300],
-        approved=(lambda points: [p["text"] for p in points]) if vouched else None,
-        dry_run=args.dry_run,
-    )
+        done.what = f"{verb} {names}{more}" if points else "names of points"
+        done.approved = [p["text"] for p in points] if vouched else []
     when = ""
     if mine and done.revision is not None:
-        (name, text), *_ = [(p["name"], p["text"]) for p in done.result]
+        (name, text), *_ = [(p["name"], p["text"]) for p in points]
         unapproved = "" if vouched else f"no terminal, so not before `reflectd playbook approve {name}`"
         whys = [why for why in (when_given(args, project, text), unapproved) if why]
         when = f"no agent is given it: {'; '.join(whys)}" if whys else GIVEN
     revision = done.revision.number if done.revision else None
     if args.json:
-        fields = {"changed": done.revision is not None, "revision": revision, "points": done.result}
+        fields = {"changed": done.revision is not None, "revision": revision, "points": points}
         told = [*done.told, *([when] if when else [])]
         print_json({"project": str(project), "file": str(book.path), **fields, "told": told})
         return 0
     tell(done.told)
-    if not done.result:
+    if not points:
         say(f"{nothing} in {place(project)}")
         return 0
     paint = Paint()
     say(f"{'would be ' if args.dry_run else ''}{verb} in {place(book.path)}:")
-    for point in done.result:
+    for point in points:
         print("\n".join(line_of(point, paint)))
     if when:
         say(when)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...core.ports import Clock
-    from ..playbook.points import Names, Playbook
     from .journal import Entry, Journal
     from .rules_file import Place
     from .section import Form
@@ -442,18 +441,15 @@ class LearnedRules:
         self.changes.finished(change, retired=retired)
 
     def _retire(self, rule: Mapping[str, Any]) -> tuple[int, list[str]]:
-        said = folded(rule["content"])
-
-        def edit(playbook: Playbook, names: Names) -> list[str]:
-            del names
-            gone = [p for _, p in each(playbook) if folded(p["text"]) == said]
-            drop(playbook, gone)
-            return [p["name"] for p in gone]
-
         if not self.playbook.path.exists():
             return 0, []
-        done = self.playbook.change(edit, lambda names: f"{', '.join(names)} became {rule['id']}")
-        return (done.revision.number if done.revision else 0), done.result
+        said = folded(rule["content"])
+        with self.playbook.change() as edit:
+            gone = [p for _, p in each(edit.playbook) if folded(p["text"]) == said]
+            drop(edit.playbook, gone)
+            names = [p["name"] for p in gone]
+            edit.what = f"{', '.join(names)} became {rule['id']}"
+        return (edit.revision.number if edit.revision else 0), names
 
     def _given_back(self, change: Change) -> list[str]:
         """The point that the change retired comes back, where nobody changed the playbook since."""

@@ -20,7 +20,7 @@ from daemon.engine import offering
 from daemon.learning import tables
 from daemon.learning.playbook.feature import Playbook, compared, held_out
 from daemon.learning.playbook.playbooks import Line
-from daemon.learning.playbook.points import Names, add
+from daemon.learning.playbook.points import add
 from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
@@ -77,12 +77,9 @@ class Site:
 
     def vouched(self, text: str, section: str = "OTHERS") -> None:
         """A person adds a point."""
-
-        def edit(playbook: dict[str, Any], names: Names) -> str:
-            assert add(playbook, text, section, names, set()) is not None
-            return text
-
-        self.book.change(edit, lambda t: f"add {t}", approved=lambda t: [t])
+        with self.book.change() as edit:
+            assert add(edit.playbook, text, section, edit.names, set()) is not None
+            edit.what, edit.approved = f"add {text}", [text]
 
     def points(self) -> dict[str, dict[str, Any]]:
         found = json.loads(self.file.read_text()) if self.file.exists() else {"sections": {}}
