@@ -14,6 +14,7 @@ from daemon.learning.state import ReflectState
 from daemon.testing import FakeClock
 
 NOW = 1_760_000_000_000
+Opens = Callable[[Path, Path], ProjectPlaybook | ReflectState]
 
 
 def opened(state_dir: Path, project: Path) -> ProjectPlaybook:
@@ -53,9 +54,7 @@ def test_what_was_stored_is_known_again(file: ProjectPlaybook, state: ReflectSta
 
 
 @pytest.mark.parametrize("kind", [opened, ReflectState])
-def test_each_project_has_its_own(
-    tmp_path: Path, kind: Callable[[Path, Path], ProjectPlaybook | ReflectState]
-) -> None:
+def test_each_project_has_its_own(tmp_path: Path, kind: Opens) -> None:
     """By the real path, so a link leads to the same one."""
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")

@@ -1,5 +1,5 @@
-"""A project's playbook: its file, read in any form that was ever written and replaced as a whole; its changes,
-one at a time, each a revision; and a person's word on its points.
+"""A project's playbook: its file, read in any form that was ever written and replaced as a whole; its
+changes, one at a time, each a revision; and a person's word on its points.
 
 The file is ``.reflection/playbook.json``, unless a person names another one for all projects (setting
 ``playbook.path``); a project can name none. It is inside the project, is called ``playbook.json``, and no
@@ -183,9 +183,9 @@ class Known:
 class Edit:
     """A change that is being made: ``playbook`` may be changed in place, ``names`` gives new names.
 
-    ``what`` says in words what was done; ``approved``: the texts that a person wrote. ``mark`` and ``problem``
-    are those of the file as it was read. Afterwards ``revision`` is what was written, None when nothing was:
-    nothing changed, or a dry run; ``told``: what a person should know, a line each.
+    ``what`` says in words what was done; ``approved``: the texts that a person wrote. ``mark`` and
+    ``problem`` are those of the file as it was read. Afterwards ``revision`` is what was written, None when
+    nothing was: nothing changed, or a dry run; ``told``: what a person should know, a line each.
     """
 
     playbook: Playbook
@@ -195,7 +195,7 @@ class Edit:
     problem: str
     told: list[str]
     what: str = "names of points"
-    approved: Iterable[str] = ()
+    approved: list[str] = field(default_factory=list)
     revision: Revision | None = None
 
 
@@ -321,8 +321,8 @@ def _numbers(found: object) -> dict[str, int]:
 
 
 # --- a person's word on points -----------------------------------------------------------------------------
-# Each point is named with its text as the person saw it, so that one which was edited or removed since is left
-# alone. Nobody is asked here. ``UserError`` says why nothing was changed.
+# Each point is named with its text as the person saw it, so that one which was edited or removed since is
+# left alone. Nobody is asked here. ``UserError`` says why nothing was changed.
 
 
 def unvouched(book: ProjectPlaybook, confirmed: Container[str]) -> list[Point]:

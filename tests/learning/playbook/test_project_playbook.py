@@ -130,10 +130,15 @@ def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
     """A failure anywhere leaves the playbook as it was."""
     added(project, "a")
     before = project.path.read_bytes()
-    with pytest.raises(UserError, match="no"), project.change() as edit:
-        for _, p in each(edit.playbook):
-            p["text"] = "broken"
-        raise UserError("no")
+
+    def breaks() -> None:
+        with project.change() as edit:
+            for _, p in each(edit.playbook):
+                p["text"] = "broken"
+            raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        breaks()
     assert project.path.read_bytes() == before
 
 
