@@ -273,12 +273,19 @@ def reflect(case: Case) -> Flow:
 
     ``{"analysis": text, "bullet_tags": [{"name", "tag", "rationale"}]}`` (REQ-REFL-004).
     """
+    values = {**_values(case), "cited_ids": ", ".join(f"[{name}]" for name in case.cited) or NONE}
+    if "{quarantined}" in case.template:
+        values["quarantined"] = "\n".join(case.quarantined) or NONE
 
     def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
         output = {"analysis": text_in(data, "analysis"), "bullet_tags": dicts_in(data, "bullet_tags")}
         return output, confirmations(data, case)
 
-    return (yield from ask(reflector(case), case, ("analysis", "bullet_tags"), read))
+    return (
+        yield from ask(
+            prompt_of(case, "reflect", values, REFLECTION), case, ("analysis", "bullet_tags"), read
+        )
+    )
 
 
 def extract(case: Case) -> Flow:
@@ -292,21 +299,8 @@ def extract(case: Case) -> Flow:
         points = [p for p in new if isinstance(p, str | Mapping) and p] if isinstance(new, list) else []
         return {"new_key_points": points, "evaluations": dicts_in(data, "evaluations")}, ()
 
-    return (yield from ask(keypoints(case), case, ("new_key_points", "evaluations"), read))
-
-
-def reflector(case: Case) -> Prompt:
-    """The reflector's prompt."""
-    cited = ", ".join(f"[{name}]" for name in case.cited) or NONE
-    values = {**_values(case), "cited_ids": cited}
-    if "{quarantined}" in case.template:
-        values["quarantined"] = "\n".join(case.quarantined) or NONE
-    return prompt_of(case, "reflect", values, REFLECTION)
-
-
-def keypoints(case: Case) -> Prompt:
-    """The extraction's prompt."""
-    return prompt_of(case, "keypoints", _values(case), EXTRACTION)
+    prompt = prompt_of(case, "keypoints", _values(case), EXTRACTION)
+    return (yield from ask(prompt, case, ("new_key_points", "evaluations"), read))
 
 
 def _values(case: Case) -> dict[str, str]:
