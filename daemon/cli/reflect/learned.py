@@ -231,7 +231,8 @@ def _session(session: str, at: int, why: str) -> str:
 
 
 def _point_removed(args: argparse.Namespace, about: About, item: Item) -> int:
-    return _taken_back(args, about, item, lambda: take_back(about.rules, item.name, item.object["text"]))
+    book, journal, text = about.rules.playbook, about.rules.journal, item.object["text"]
+    return _taken_back(args, about, item, lambda: take_back(book, journal, item.name, text))
 
 
 def _dismissed(args: argparse.Namespace, about: About, item: Item) -> int:

@@ -149,7 +149,8 @@ class PointsPage:
 
         def remove() -> None:
             rules = self._rules(chosen)
-            learned_points.take_back(rules, name, self._seen(rules, name, seen), by=BY)
+            text = self._seen(rules, name, seen)
+            learned_points.take_back(rules.playbook, rules.journal, name, text, by=BY)
 
         await asyncio.to_thread(refusing(remove))
         return {"said": f"removed {name}"}

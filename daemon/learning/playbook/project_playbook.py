@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from ...core.ports import Clock
     from ..rules.journal_file import ProjectJournal
-    from ..rules.learned_rules import LearnedRules
 
 FILE: Final = ".reflection/playbook.json"
 ACE: Final = ".claude/playbook.json"
@@ -357,13 +356,15 @@ def vouch(book: ProjectPlaybook, named: Mapping[str, str]) -> None:
     book.approve(named.values())
 
 
-def take_back(rules: LearnedRules, name: str, text: str, *, by: str = "you") -> None:
+def take_back(
+    book: ProjectPlaybook, journal: ProjectJournal, name: str, text: str, *, by: str = "you"
+) -> None:
     """Remove the point, and see to it that what it says is never learned again. That comes first: who is
     ended between the two may ask again.
     """
-    _seen(rules.playbook.read().playbook, name, known_as(text))
-    never_again(rules.journal, text)
-    with rules.playbook.change(by=by) as edit:
+    _seen(book.read().playbook, name, known_as(text))
+    never_again(journal, text)
+    with book.change(by=by) as edit:
         drop(edit.playbook, [_seen(edit.playbook, name, known_as(text))])
         edit.what = f"took back {name}"
 

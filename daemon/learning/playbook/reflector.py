@@ -225,13 +225,6 @@ def _balanced(text: str) -> Iterator[str]:
 REFLECTOR_TOKENS: Final = 10_000
 ROW_CHARS: Final = 400
 WORDS_CHARS: Final = 4_000  # of one message of the person
-POINTS: Final = 0.3  # of the reflector's room at most,
-QUARANTINED: Final = 0.1
-ENDED: Final = 0.05
-WORDS: Final = 0.2
-FINAL: Final = 0.1
-ROWS: Final = 0.1
-LOG: Final = 0.4  # and what these leave; the changes have the rest
 QUOTE_WORDS: Final = 5
 MAX_TEXT: Final = 8_000
 HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
@@ -386,14 +379,15 @@ def of_task(
     room = largest - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
     shown = [(p["name"] not in cited, f"(cited) {line(p)}" if p["name"] in cited else line(p)) for p in given]
     blocks, left = dict[str, str](), room
+    # the share of the room at most; the changes have what is left
     for name, share, items in (
-        ("points", POINTS, shown),
-        ("quarantined", QUARANTINED, [(0, line(p)) for p in quarantined]),
-        ("How it ended", ENDED, [(0, ended)]),
-        ("What the person typed", WORDS, _requests(requests)),
-        ("The agent's last words", FINAL, [(0, final)]),
-        ("Facts that were computed from the calls", ROWS, _rows(evidence)),
-        ("Log: every call in order", LOG, _log(evidence.log)),
+        ("points", 0.3, shown),
+        ("quarantined", 0.1, [(0, line(p)) for p in quarantined]),
+        ("How it ended", 0.05, [(0, ended)]),
+        ("What the person typed", 0.2, _requests(requests)),
+        ("The agent's last words", 0.1, [(0, final)]),
+        ("Facts that were computed from the calls", 0.1, _rows(evidence)),
+        ("Log: every call in order", 0.4, _log(evidence.log)),
         ("Changes by file", 1.0, _changes(evidence.files)),
     ):
         most = left if name == "Changes by file" else min(left, int(room * share))
