@@ -310,6 +310,29 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     await site.sim.stop()
 
 
+@pytest.mark.shows("I42")
+@pytest.mark.parametrize("stored", [False, True])
+async def test_kill_after_answers_that_change_nothing_asks_nobody_again(site: Site, stored: bool) -> None:
+    """What both said is stored before the job is done, so the session is looked back on once."""
+    c, _ = await site.opens("s1")
+    await site.works(c)
+    held = Held(site.sim.daemon, "DELETE FROM jobs WHERE id", stored=stored)
+    site.llm.add(NOTHING, NO_CHANGE)
+    await c.hook("SessionEnd", reason="other")
+    await site.sim.settle()
+    site.clock.advance(2)
+    site.sim.daemon.engine.jobs.wake()
+    await asyncio.wait_for(held.reached.wait(), 60)
+    await site.sim.kill()
+    await site.sim.start()
+    await site.looks(3_700)
+    db = site.sim.daemon.db
+    assert site.purposes() == ["reflect", "curate"]
+    assert (tables.counts(db), tables.waiting(db)) == ({"stretches": 1}, (0, 0))
+    assert db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
+    assert not site.file.exists()
+
+
 def held(site: Site) -> dict[str, int]:
     """How many rows learning keeps, in each of its tables."""
     tables = ("spool", "learned", "learned_tags", "learned_writes", "learned_counts", "injections")
