@@ -24,7 +24,6 @@ from harness.hosts.opencode import find_opencode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.learning.playbook.points import Names, Playbook
 
 BUDGETS = (4_000, 9_000)  # characters: as it is by default, and the most
 OFFERED = (10, 300, 3_000)  # points; the daemon looks at 300 of one project
@@ -159,15 +158,13 @@ def known_points(project: Path, state: Path, number: int) -> None:
     """A playbook whose points a person wrote."""
     project.mkdir(parents=True)
 
-    def fill(book: Playbook, _: Names) -> list[str]:
-        book["sections"]["OTHERS"] = [
+    with ProjectPlaybook(project, state, SystemClock(), "").change() as edit:
+        edit.playbook["sections"]["OTHERS"] = [
             {"name": f"oth-{i + 1:03d}", "text": _text(i), "helpful": i % 7, "harmful": 0}
             for i in range(number)
         ]
-        return [p["text"] for p in book["sections"]["OTHERS"]]
-
-    book = ProjectPlaybook(project, state, SystemClock(), "")
-    book.change(fill, lambda _: "bench", approved=lambda texts: texts)
+        edit.what = "bench"
+        edit.approved = [p["text"] for p in edit.playbook["sections"]["OTHERS"]]
 
 
 def _text(i: int) -> str:

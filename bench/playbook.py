@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
-from daemon.learning.playbook.file import load, save
 from daemon.learning.playbook.points import Playbook, cited_ids, copy, deduplicate, empty, offered
+from daemon.learning.playbook.project_playbook import load, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.sqlite import SqliteEpisodes
-from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import Journal
 from daemon.learning.rules.learned_rules import LearnedRules

@@ -19,8 +19,7 @@ from ..learning.lessons.episodes import SIMILAR, TOP_K
 from ..learning.lessons.evaluation import EVALUATION, TEMPERATURE, evaluate
 from ..learning.lessons.picking import MARK, SAID
 from ..learning.lessons.reflexion import THRESHOLD, Case, Settings, reflect, should_reflect
-from .asking import Asking
-from .prompts import nonce, tell, template
+from .asking import Asking, nonce, tell, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UserError
 from ..core.given import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..learning.playbook import asking as questions
 from ..learning.playbook import curator, points, reflector
+from ..learning.playbook import reflector as questions
 from ..learning.playbook.points import SECTION_SLUGS
-from .asking import Asking
-from .prompts import nonce, tell, template
+from .asking import Asking, nonce, tell, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from ..learning.playbook.asking import Flow
+    from ..learning.playbook.reflector import Flow
 
 __all__ = [
     "BASE_DELAY",
@@ -61,7 +60,7 @@ def load_playbook(path: str | Path) -> Json:
     An empty one when the file is missing or no playbook. A file that is no playbook, points with another name
     and entries that are left out are told once on stderr. Never raises.
     """
-    from ..learning.playbook.file import load
+    from ..learning.playbook.project_playbook import load
 
     found = load(path)
     if found.problem and (str(path), found.mark) not in _told:
@@ -80,7 +79,7 @@ def save_playbook(playbook: Json, path: str | Path) -> None:
     system refuses, ``ValueError`` and ``TypeError`` when ``playbook`` is no playbook, JSON can't hold it, or
     it would be too large to be loaded (64 MiB); the file stays as it was then.
     """
-    from ..learning.playbook.file import save
+    from ..learning.playbook.project_playbook import save
 
     now = time.time_ns() // 1_000_000
     found = points.migrated(playbook)
@@ -210,49 +209,45 @@ async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN
 async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401
     """``run_reflector``, with somebody to ask."""
 
-    def flow() -> Flow:
+    def flow(text: str, book: Json) -> Flow:
+        case = reflector.of_messages(messages, book, cited_ids, nonce=nonce(), template=text)
+        return reflector.reflect(case)
 
-        text, book = template("reflector", asking), points.migrated(playbook).playbook
-        return reflector.reflect(
-            reflector.of_messages(messages, book, cited_ids, nonce=nonce(), template=text)
-        )
-
-    return await _asked(asking, flow, "reflector", {"analysis": "", "bullet_tags": []})
+    return await _asked(asking, "reflector", flow, playbook, {"analysis": "", "bullet_tags": []})
 
 
 async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401
     """``run_curator``, with somebody to ask."""
 
-    def flow() -> Flow:
-
-        text, book = template("curator", asking), points.migrated(playbook).playbook
+    def flow(text: str, book: Json) -> Flow:
         case = curator.curation(
             reflector_output, book, nonce=nonce(), template=text, tier="reflect", strict=False
         )
         return curator.curate(case)
 
-    return await _asked(asking, flow, "curator", {"reasoning": "", "operations": []})
+    return await _asked(asking, "curator", flow, playbook, {"reasoning": "", "operations": []})
 
 
 async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # noqa: ANN401
     """``extract_keypoints``, with somebody to ask."""
 
-    def flow() -> Flow:
-
-        text, book = template("keypoints", asking), points.migrated(playbook).playbook
+    def flow(text: str, book: Json) -> Flow:
         return reflector.extract(reflector.of_messages(messages, book, (), nonce=nonce(), template=text))
 
-    return await _asked(asking, flow, "keypoints", {"new_key_points": [], "evaluations": []})
+    return await _asked(asking, "keypoints", flow, playbook, {"new_key_points": [], "evaluations": []})
 
 
-async def _asked(asking: Asking, flow: Any, name: str, nothing: Json) -> Json:  # noqa: ANN401 - makes a Flow
-    """The flow's output; ``nothing`` when anything fails (INV-REFL-002)."""
+async def _asked(
+    asking: Asking, name: str, flow: Callable[[str, Json], Flow], playbook: Json, nothing: Json
+) -> Json:
+    """The output of the flow that is made of the prompt's text and the playbook; ``nothing`` when anything
+    fails (INV-REFL-002).
+    """
     why, raw = "", ""
     try:
-        outcome = await asking.run(flow())
+        outcome = await asking.run(flow(template(name, asking), points.migrated(playbook).playbook))
         if not outcome.failed:
-            output: Json = outcome.output
-            return output
+            return outcome.output
         why, raw = outcome.why, "\n".join(bad.raw for bad in outcome.bad)
     except Exception as error:  # noqa: BLE001 - a session's end must not fail because of what it taught
         why = f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ from ..core.given import known_as
 from ..engine.features.feature import Feature, Page, Parts, Route
 from ..engine.pages.sections import action, link, piece, row, section, when
 from ..files import upward
-from .playbook import learned_points
+from .playbook import project_playbook as points
 from .records import NOBODY, Learned, Record
 from .revisions import undone
 from .rules.journal import against, dismiss, is_due, same
@@ -180,14 +180,14 @@ class LearnedPage(Feature):
         learned, r, _ = await self._meant(body)
         if r.kind in {"rule", "preference"}:
             raise Rejected(f"{r.id} is a {r.kind}: a terminal asks about it")
-        refusing(lambda: learned_points.may_count({r.id: r.text}))()
+        refusing(lambda: points.may_count({r.id: r.text}))()
         if r.kind == "lesson":
             await self._ask("memory", "POST", "settle", {"ids": [r.key], "yes": True})
         elif r.key:
             await self._ask("playbook", "POST", "settle", {"id": int(r.key), "yes": True, "by": BY})
         else:
             book = learned.rules.playbook
-            await asyncio.to_thread(refusing(lambda: learned_points.vouch(book, {r.id: r.text})))
+            await asyncio.to_thread(refusing(lambda: points.vouch(book, {r.id: r.text})))
         return {"said": f"approved {r.id}"}
 
     async def _forget(self, body: Mapping[str, Any]) -> Json:
@@ -200,12 +200,14 @@ class LearnedPage(Feature):
         if r.key:
             await self._ask("playbook", "POST", "settle", {"id": int(r.key), "yes": False, "by": BY})
             try:
-                await asyncio.to_thread(refusing(lambda: learned_points.never_again(rules.journal, r.text)))
+                await asyncio.to_thread(refusing(lambda: points.never_again(rules.journal, r.text)))
             except (Rejected, Unavailable) as error:
                 return {"said": f"dismissed {r.id}, but another session may teach it again: {error}"}
             return {"said": f"dismissed {r.id}"}
         if r.kind == "point":
-            await asyncio.to_thread(refusing(lambda: learned_points.take_back(rules, r.id, r.text, by=BY)))
+            await asyncio.to_thread(
+                refusing(lambda: points.take_back(rules.playbook, rules.journal, r.id, r.text, by=BY))
+            )
             return {"said": f"removed {r.id}"}
         if r.id.startswith("sig-"):
             return await asyncio.to_thread(refusing(lambda: _dismissed(rules, r)))

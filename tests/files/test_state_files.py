@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from daemon.files.alone import alone
-from daemon.learning.playbook.project_playbook import APPROVED_KEPT, Known, StateFile
+from daemon.learning.playbook.project_playbook import APPROVED_KEPT, Known, ProjectPlaybook
 from daemon.learning.state import ReflectState
+from daemon.testing import FakeClock
 
 NOW = 1_760_000_000_000
+Opens = Callable[[Path, Path], ProjectPlaybook | ReflectState]
+
+
+def opened(state_dir: Path, project: Path) -> ProjectPlaybook:
+    return ProjectPlaybook(project, state_dir, FakeClock(NOW), "")
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> StateFile:
-    found = StateFile(tmp_path, tmp_path / "work")
+def file(tmp_path: Path) -> ProjectPlaybook:
+    found = opened(tmp_path, tmp_path / "work")
     found.folder.mkdir(parents=True)
     return found
 
@@ -29,16 +36,14 @@ def state(tmp_path: Path) -> ReflectState:
     return found
 
 
-def test_what_was_stored_is_known_again(file: StateFile, state: ReflectState) -> None:
+def test_what_was_stored_is_known_again(file: ProjectPlaybook, state: ReflectState) -> None:
     """Numbers only rise; exactly the approved text counts; only the owner may read the files."""
-    known = file.load()
-    known.raise_to({"pat": 7, "mis": 2})
-    known.raise_to({"pat": 3})
-    known.approve(["use types", "half \ud83d"], NOW)
-    file.save(known, NOW)
-    again = file.load()
-    assert again.highest == {"pat": 7, "mis": 2}
+    file.approve(["use types", "half \ud83d"])
+    again = file.known()
     assert [again.is_approved(t) for t in ("use types", "half \ud83d", "Use types")] == [True, True, False]
+    again.raise_to({"pat": 7, "mis": 2})
+    again.raise_to({"pat": 3})
+    assert again.highest == {"pat": 7, "mis": 2}
     assert state.load("quotes") == {}
     quotes = {"sig-001": [{"text": "häh \ud800"}]}
     state.save("quotes", quotes, 1)
@@ -48,8 +53,8 @@ def test_what_was_stored_is_known_again(file: StateFile, state: ReflectState) ->
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("kind", [StateFile, ReflectState])
-def test_each_project_has_its_own(tmp_path: Path, kind: type[StateFile | ReflectState]) -> None:
+@pytest.mark.parametrize("kind", [opened, ReflectState])
+def test_each_project_has_its_own(tmp_path: Path, kind: Opens) -> None:
     """By the real path, so a link leads to the same one."""
     (tmp_path / "a").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
@@ -62,13 +67,13 @@ COUNTS = [b'{"highest": 1, "approved": {}}', b'{"highest": {}, "approved": {"a":
 
 @pytest.mark.shows("I43")
 @pytest.mark.parametrize("broken", COUNTS)
-def test_a_broken_file_approves_nothing_and_is_kept(file: StateFile, broken: bytes) -> None:
+def test_a_broken_file_approves_nothing_and_is_kept(file: ProjectPlaybook, broken: bytes) -> None:
     """It reads as empty; the next write keeps it beside the new one."""
     (file.folder / "known.json").write_bytes(broken)
-    assert file.load() == Known()
-    file.save(Known({"pat": 1}), NOW)
+    assert file.known() == Known()
+    file.approve(["a"])
     assert (file.folder / f"known.json.corrupt-{NOW}").read_bytes() == broken
-    assert file.load().highest == {"pat": 1}
+    assert file.known().is_approved("a")
 
 
 @pytest.mark.shows("I43")

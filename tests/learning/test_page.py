@@ -15,7 +15,7 @@ from daemon.core.verdict import Verdict
 from daemon.engine.pages.sections import PIECE
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import Journal
 from daemon.learning.rules.learned_rules import LearnedRules

@@ -18,7 +18,7 @@ from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.sqlite import SqliteEpisodes
-from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.texts import Origin

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import UserError
 from ...core.given import folded
 from ...core.redact import redact
-from ...learning.playbook.learned_points import may_count, never_again, take_back, vouch
 from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
+from ...learning.playbook.project_playbook import may_count, never_again, take_back, vouch
 from ...learning.records import AT_START, CHOSEN, NOBODY
 from ...learning.revisions import undone
 from ...learning.texts import refusal
@@ -28,8 +28,10 @@ from .learned import About, line_of, listed
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
-    from ...learning.playbook.points import Names, Playbook, Point
+    from ...learning.playbook.points import Playbook, Point
+    from ...learning.playbook.project_playbook import Edit
     from ...learning.records import Record
     from ...learning.revisions import Revision
 
@@ -53,57 +55,53 @@ def add(args: argparse.Namespace) -> int:
 
 def _add_point(args: argparse.Namespace, about: About) -> int:
     text, section = checked(args.text), _section(args.section)
-
-    def edit(playbook: Playbook, names: Names) -> Point:
-        _refuse_twin(playbook, text)
-        point = {"name": names.take(SECTION_SLUGS[section]), "text": text, "helpful": 0, "harmful": 0}
-        playbook["sections"][section].append(point)
-        return point
-
-    return _pointed(args, about, edit, "added")
+    with _change(args, about) as edit:
+        _refuse_twin(edit.playbook, text)
+        point = {"name": edit.names.take(SECTION_SLUGS[section]), "text": text, "helpful": 0, "harmful": 0}
+        edit.playbook["sections"][section].append(point)
+        _by_person(edit, point, "added")
+    return _pointed(args, about, edit, point, "added")
 
 
 def edit(args: argparse.Namespace) -> int:
     """Give a point another text; its id and its counts stay."""
     text, about = checked(args.text), About.of(args)
-
-    def change(playbook: Playbook, _: Names) -> Point:
-        point = by_name(playbook).get(args.id)
+    with _change(args, about) as edit:
+        point = by_name(edit.playbook).get(args.id)
         if point is None:
             raise UserError(f"there is no point {short(args.id, 80)!r}; `reflectd playbook` lists all")
-        _refuse_twin(playbook, text, besides=point)
+        _refuse_twin(edit.playbook, text, besides=point)
         point["text"] = text
-        return point
+        _by_person(edit, point, "edited")
+    return _pointed(args, about, edit, point, "edited")
 
-    return _pointed(args, about, change, "edited")
+
+def _change(args: argparse.Namespace, about: About) -> AbstractContextManager[Edit]:
+    why = " ".join(redact(args.why).split())[:300]
+    return about.rules.playbook.change(why=why, dry_run=args.dry_run)
 
 
-def _pointed(args: argparse.Namespace, about: About, edit: Any, verb: str) -> int:  # noqa: ANN401 - as ``change`` has it
-    """Change the playbook, and say whether and when an agent gets the point."""
-    vouched, book = attended(), about.rules.playbook
-    done = book.change(
-        edit,
-        lambda p: f"{verb} {p['name']}",
-        why=" ".join(redact(args.why).split())[:300],
-        approved=(lambda p: [p["text"]]) if vouched else None,
-        dry_run=args.dry_run,
-    )
-    point: Point = done.result
-    why = about.learned.why_not("point", point["text"], vouched=vouched)
+def _by_person(edit: Edit, point: Point, verb: str) -> None:
+    edit.what = f"{verb} {point['name']}"
+    edit.approved = [point["text"]] if attended() else []
+
+
+def _pointed(args: argparse.Namespace, about: About, edit: Edit, point: Point, verb: str) -> int:
+    """Say what was done to a point, and whether and when an agent gets it."""
+    why = about.learned.why_not("point", point["text"], vouched=attended())
     given = f"agents: {AT_START}" if not why else f"no agent is given it: {_unvouched(why, point['name'])}"
-    number = done.revision.number if done.revision else None
+    change = f"p{edit.revision.number}" if edit.revision else None
     if args.json:
-        change = None if number is None else f"p{number}"
         print_json(
-            {"changed": number is not None, "change": change, "point": point, "given": not why, "told": given}
+            {"changed": change is not None, "change": change, "point": point, "given": not why, "told": given}
         )
         return 0
-    for line in done.told:
+    for line in edit.told:
         say(f"reflectd: {plain(line)}")
     say(f"{'would be ' if args.dry_run else ''}{verb}: {point['name']} {plain(point['text'])}")
     say(given)
-    if number is not None:
-        say(f"undo with: reflectd learned undo p{number}")
+    if change:
+        say(f"undo with: reflectd learned undo {change}")
     return 0
 
 
@@ -259,7 +257,7 @@ def _forget(about: About, r: Record, *, for_good: bool) -> None:
         about.post("playbook/settle", {"id": int(r.key), "yes": False})
         never_again(about.rules.journal, r.text)
     else:
-        take_back(about.rules, r.id, r.text)
+        take_back(about.rules.playbook, about.rules.journal, r.id, r.text)
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:

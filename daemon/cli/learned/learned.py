@@ -18,9 +18,8 @@ from ...core.errors import Unavailable, UserError
 from ...core.given import folded
 from ...core.settings import Settings
 from ...files import upward
-from ...learning.playbook.file import load
 from ...learning.playbook.points import each
-from ...learning.playbook.project_playbook import ACE, ProjectPlaybook
+from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, load
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
 from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded
 from ...files.bounded import reason
-from ...learning.playbook.file import LIMIT, dumped, parsed
 from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
+from ...learning.playbook.project_playbook import LIMIT, dumped, parsed
 from ..progress import Progress
 from ..render import count, plain, print_json, short
 from ..terminal import say
@@ -25,7 +25,7 @@ from .learned import About
 if TYPE_CHECKING:
     import argparse
 
-    from ...learning.playbook.points import Names, Playbook
+    from ...learning.playbook.points import Playbook
 
 Json = dict[str, Any]
 BLOCK: Final = 100  # lessons in one request
@@ -175,24 +175,20 @@ def _take_points(
     if theirs is None:
         return [], (), None
 
-    def edit(playbook: Playbook, names: Names) -> list[Json]:
-        said = {folded(p["text"]) for _, p in each(playbook)}
-        taken = []
+    taken = []
+    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
+        said = {folded(p["text"]) for _, p in each(edit.playbook)}
         for section, p in each(theirs):
             if folded(p["text"]) in said:
                 continue
             said.add(folded(p["text"]))
             known = parts(p["name"])
             slug = known[0] if known else SECTION_SLUGS[section]
-            point = {**p, "name": names.keep(p["name"]) if known else names.take(slug)}
-            playbook["sections"][section].append(point)
-            taken.append(point)
-        return taken
-
-    done = about.rules.playbook.change(
-        edit, lambda taken: f"imported {count(len(taken), 'point')}", dry_run=args.dry_run
-    )
-    return done.result, done.told, f"p{done.revision.number}" if done.revision else None
+            name = edit.names.keep(p["name"]) if known else edit.names.take(slug)
+            taken.append({**p, "name": name})
+            edit.playbook["sections"][section].append(taken[-1])
+        edit.what = f"imported {count(len(taken), 'point')}"
+    return taken, tuple(edit.told), f"p{edit.revision.number}" if edit.revision else None
 
 
 def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:

@@ -23,10 +23,10 @@ from ...core.session import Session
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
 from ...learning import tables
-from .asking import MAX_TOKENS
 from .curator import CURATOR_TOKENS
 from .learn import Change, Stretch
 from .look_back import PAST, Look, Silent, change_of
+from .reflector import MAX_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,13 +152,8 @@ class Bootstrap:
     async def work(self, job: Job) -> None:
         """Write what was decided before a kill. What nobody went on with is given up."""
         async with self._lookback.alone:
-            write = tables.unwritten(self._world.db, job.key)
-            if write is None:
-                await self._jobs.finish(job)
-            elif await self._lookback.write(write):
+            if await self._lookback.put(job):
                 await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
-            else:
-                await self._jobs.finish(job, tables.end_write(write))
 
     @property
     def _budget(self) -> Budget:
@@ -239,20 +234,15 @@ class Bootstrap:
                 self._jobs.let_go(job)
 
     async def _steps(self, job: Job, project: str, past: _Past) -> Json:
-        db, now, session = self._world.db, self._world.clock.now_ms(), past.stretch.session
-        write = tables.unwritten(db, job.key)
+        session, write = past.stretch.session, tables.unwritten(self._world.db, job.key)
+        change = change_of(write.body) if write is not None else None
         if write is None:
             found = await self._lookback.decide(job, await self._look(project, past))
             if isinstance(found, Silent):
                 return await self._unanswered(project, session, found)
-            if not found.change:
-                await self._jobs.finish(found.job, *found.statements)
-                return self._learned(project, session, found.change)
-            job, write = await self._lookback.store(found, due_ms=now)
-        change = change_of(write)
-        if why := await self._lookback.write(write):
+            job, change = found.job, found.change
+        if why := await self._lookback.put(job):
             raise Unavailable(why)
-        await self._jobs.finish(job, tables.end_write(write))
         return self._learned(project, session, change or Change())
 
     async def _look(self, project: str, past: _Past) -> Look:

@@ -15,21 +15,22 @@ A wrong operation is skipped with a reason. At most ten count.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.cuts import tokens, within
 from ...core.given import folded
-from .asking import NONE, TEXT, Question, ask, closed, dicts_in, listed, prompt_of, text_in
 from .points import (
     SECTION_SLUGS,
     Names,
     Playbook,
     Point,
     add,
+    by_name,
     copy,
+    drop,
     each,
     line,
     lines_of,
@@ -37,14 +38,14 @@ from .points import (
     said_in,
     sum_counters,
 )  # fmt: skip
-from .reflector import HEADING, kept
+from .reflector import HEADING, NONE, TEXT, Question, ask, closed, dicts_in, kept, listed, prompt_of, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from ...core.llm import Prompt, Tier
+    from ...core.llm import Tier
     from ...core.transcript import Model
-    from .asking import Confirmed, Flow, Json
+    from .reflector import Confirmed, Flow, Json
 
 CURATOR_TOKENS: Final = 4_000
 ALIKE: Final = 10  # pairs of points that may say the same, in one question
@@ -76,17 +77,12 @@ class Curation(Question):
 
 def curate(case: Curation) -> Flow:
     """What is to be changed in the playbook? ``{"reasoning": text, "operations": [{"type", …}]}``."""
+    values = {"nonce": case.nonce, "playbook": case.points, "reflector_output": case.reflection}
 
     def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
         return {"reasoning": text_in(data, "reasoning"), "operations": dicts_in(data, "operations")}, ()
 
-    return (yield from ask(curator(case), case, ("operations",), read))
-
-
-def curator(case: Curation) -> Prompt:
-    """The curator's prompt."""
-    values = {"nonce": case.nonce, "playbook": case.points, "reflector_output": case.reflection}
-    return prompt_of(case, "curate", values, OPERATIONS)
+    return (yield from ask(prompt_of(case, "curate", values, OPERATIONS), case, ("operations",), read))
 
 
 def curation(
@@ -186,28 +182,6 @@ class Skip(ValueError):
     """An operation that can't be applied, and why."""
 
 
-@dataclass(slots=True)
-class _State:
-    playbook: Playbook
-    names: Names
-    kept: Collection[str]
-    said: set[str] = field(default_factory=set)
-
-    def find(self, name: object) -> tuple[str, int, Point]:
-        """The section of the point, its place there, and itself. Raises ``Skip``."""
-        for section, points in self.playbook["sections"].items():
-            for i, point in enumerate(points):
-                if point["name"] == name:
-                    return section, i, point
-        raise Skip(f"there is no point {ascii(name)[:80]}")
-
-    def remove(self, name: str) -> Point:
-        section, i, point = self.find(name)
-        del self.playbook["sections"][section][i]
-        self.said.discard(folded(point["text"]))
-        return point
-
-
 def apply(
     playbook: Playbook, operations: object, *, names: Names | None = None, kept: Collection[str] = ()
 ) -> Applied:
@@ -217,86 +191,81 @@ def apply(
     names of points that no DELETE removes.
     """
     changed = copy(playbook)
-    state = _State(changed, names or names_of(changed), kept, said_in(changed))
+    names = names or names_of(changed)
     done, skipped = list[Done](), list[str]()
-    wanted = list(operations) if isinstance(operations, list | tuple) else []
-    for number, operation in enumerate(wanted, 1):
+    for number, operation in enumerate(operations if isinstance(operations, list | tuple) else (), 1):
         kind = str(operation.get("type", "")).strip().upper() if isinstance(operation, Mapping) else ""
         try:
             if number > MOST:
                 raise Skip(f"only {MOST} operations count")
-            if kind not in _APPLY:
-                raise Skip("it has no type that is known")
-            done.append(_APPLY[kind](state, operation))
+            done.append(_applied(changed, kind, operation, names, kept))
         except Skip as e:
             skipped.append(f"operation {number}{f' ({kind[:20]})' if kind else ''} is skipped: {e}")
     return Applied(changed, tuple(done), tuple(skipped))
 
 
-def _add(state: _State, operation: Mapping[str, Any]) -> Done:
-    text = _text(operation, "text")
-    point = add(state.playbook, text, operation.get("section"), state.names, state.said)
-    if point is None:
-        raise Skip("a point says so already")
-    return Done("ADD", point["name"], why=_why(operation))
+def _applied(
+    playbook: Playbook, kind: str, operation: Mapping[str, Any], names: Names, kept: Collection[str]
+) -> Done:
+    """Apply one operation, in place. Raises ``Skip``."""
+    if kind not in {"ADD", "UPDATE", "MERGE", "DELETE"}:
+        raise Skip("it has no type that is known")
+    said, why = said_in(playbook), operation.get("reason")
+    why = why[:300] if isinstance(why, str) else ""
+    match kind:
+        case "ADD":
+            added = add(playbook, _text(operation, "text"), operation.get("section"), names, said)
+            if added is None:
+                raise Skip("a point says so already")
+            return Done("ADD", added["name"], why=why)
+        case "UPDATE":
+            text, point = _text(operation, "text"), _target(playbook, operation)
+            if folded(text) in said - {folded(point["text"])}:
+                raise Skip("another point says so already")
+            if text == point["text"]:
+                raise Skip("it says so already")
+            before = dict(point)
+            point["text"] = text
+            return Done("UPDATE", point["name"], (before,), why)
+        case "MERGE":
+            return _merged(playbook, operation, names, said, why)
+        case _:
+            point = _target(playbook, operation)
+            if point["name"] in kept:
+                raise Skip(f"{point['name']} may not be removed")
+            drop(playbook, [point])
+            return Done("DELETE", point["name"], (point,), why)
 
 
-def _update(state: _State, operation: Mapping[str, Any]) -> Done:
-    text = _text(operation, "text")
-    _, _, point = state.find(_target(operation))
-    others = state.said - {folded(point["text"])}
-    if folded(text) in others:
-        raise Skip("another point says so already")
-    if text == point["text"]:
-        raise Skip("it says so already")
-    before = dict(point)
-    point["text"] = text
-    state.said = others | {folded(text)}
-    return Done("UPDATE", point["name"], (before,), _why(operation))
-
-
-def _merge(state: _State, operation: Mapping[str, Any]) -> Done:
-    text = _text(operation, "merged_text", "text")
+def _merged(playbook: Playbook, operation: Mapping[str, Any], names: Names, said: set[str], why: str) -> Done:
+    text, known = _text(operation, "merged_text", "text"), by_name(playbook)
     given = operation.get("source_ids", operation.get("names"))
-    wanted = dict.fromkeys(n for n in given if isinstance(n, str)) if isinstance(given, list | tuple) else {}
-    known = {point["name"]: section for section, point in each(state.playbook)}
-    sources = [name for name in wanted if name in known]
-    if len(sources) < 2:
+    given = given if isinstance(given, list | tuple) else ()
+    gone = tuple(known[n] for n in dict.fromkeys(n for n in given if isinstance(n, str)) if n in known)
+    if len(gone) < 2:
         raise Skip("it names fewer than two points that are there")
-    own = {folded(state.find(name)[2]["text"]) for name in sources}
-    if folded(text) in state.said - own:
+    said -= {folded(p["text"]) for p in gone}
+    if folded(text) in said:
         raise Skip("another point says so already")
-    section = operation.get("section")
-    into = section if isinstance(section, str) and section.strip() else known[sources[0]]
-    gone = tuple(state.remove(name) for name in sources)
-    state.said.discard(folded(text))
-    point = add(state.playbook, text, into, state.names, state.said)
-    if point is None:
+    into = operation.get("section")
+    if not isinstance(into, str) or not into.strip():
+        into = next(section for section, p in each(playbook) if p is gone[0])
+    drop(playbook, gone)
+    made = add(playbook, text, into, names, said)
+    if made is None:
         raise AssertionError("its text was checked above")
-    sum_counters(point, gone)
-    return Done("MERGE", point["name"], gone, _why(operation))
+    sum_counters(made, gone)
+    return Done("MERGE", made["name"], gone, why)
 
 
-def _delete(state: _State, operation: Mapping[str, Any]) -> Done:
-    target = _target(operation)
-    if target in state.kept:
-        raise Skip(f"{target} may not be removed")
-    return Done("DELETE", target, (state.remove(target),), _why(operation))
-
-
-_APPLY: Final[dict[str, Callable[[_State, Mapping[str, Any]], Done]]] = {
-    "ADD": _add,
-    "UPDATE": _update,
-    "MERGE": _merge,
-    "DELETE": _delete,
-}
-
-
-def _target(operation: Mapping[str, Any]) -> str:
+def _target(playbook: Playbook, operation: Mapping[str, Any]) -> Point:
     target = operation.get("target_id", operation.get("name"))
     if not isinstance(target, str) or not target.strip():
         raise Skip("it names no point")
-    return target
+    point = by_name(playbook).get(target)
+    if point is None:
+        raise Skip(f"there is no point {ascii(target)[:80]}")
+    return point
 
 
 def _text(operation: Mapping[str, Any], *fields: str) -> str:
@@ -305,8 +274,3 @@ def _text(operation: Mapping[str, Any], *fields: str) -> str:
         if isinstance(text, str) and text.strip():
             return text
     raise Skip(f"it has no {fields[0]}")
-
-
-def _why(operation: Mapping[str, Any]) -> str:
-    why = operation.get("reason", "")
-    return why[:300] if isinstance(why, str) else ""

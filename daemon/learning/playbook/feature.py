@@ -25,7 +25,6 @@ from ..texts import refusal
 from .bootstrap import BOOTSTRAP, Bootstrap
 from .look_back import LEARN, Lookback
 from .playbooks import Line, Playbooks, Stamp
-from .similar_points import SimilarPoints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,9 +63,7 @@ class Playbook(Feature):
         self._world = parts.world
         home, path = os.environ.get("HOME", "/"), parts.world.settings.playbook.path
         self._books = Playbooks(parts.world.db, parts.world.clock, home, path)
-        least = parts.world.settings.embed.similar_percent / 100
-        self._similar = SimilarPoints(parts.world.embedder, least, parts.world.log)
-        self._learning = Lookback(parts.world, parts.asking, parts.jobs, self._books, self._similar)
+        self._learning = Lookback(parts.world, parts.asking, parts.jobs, self._books)
         self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._books, self._learning)
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}

@@ -4,7 +4,7 @@ and what follows from both for a project's playbook.
 Works only on what was judged and waits in the store: it reads no host, prompts nobody and makes no session
 busy. ``Bootstrap`` has sessions of the past looked back on by the same steps, one at a time (``alone``).
 Each step is stored before the next one: the reflector's answer as the job's cursor; then, in one transaction,
-what is to change and which texts are kept apart (``store``); then the file (``write``). So kill -9 between
+what is to change and which texts are kept apart (``decide``); then the file (``put``). So kill -9 between
 any two of them loses nothing and does nothing twice. Whatever fails leaves the playbook as it was. Without a
 model, or over the limit on spending, the cases wait, and lapse after seven days.
 """
@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from operator import mul
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ...core.errors import Unavailable, UserError
+from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.guards import Limits, Skip
 from ...core.session import Session
 from ...engine.calls import OVER_LIMIT
 from ...learning import tables
 from ...store import injections
 from ...store import jobs as job_rows
-from ...store.db import Statement
 from ...store.jobs import Job
 from ..texts import Origin, refusal
 from .curator import CURATOR_TOKENS, curate, curation, shown
@@ -36,15 +36,20 @@ from .points import apply_tags, copy, each
 from .reflector import of_task, reflect
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from ...core.verdict import Verdict
     from ...engine.asking import Asking
     from ...engine.jobs import Jobs
     from ...engine.world import World
     from ...judge.case import Case
-    from ...learning.tables import Text, Write
-    from .asking import Flow, Outcome
+    from ...learning.tables import Text
+    from ...log import Logger
+    from ...store.db import Statement
+    from ..embed.vectors import Row, SharedEmbedder
     from .playbooks import Playbooks
-    from .similar_points import SimilarPoints
+    from .points import Point
+    from .reflector import Flow, Outcome
 
 LEARN: Final = "playbook.learn"
 LANE: Final = "learning"
@@ -56,7 +61,9 @@ WAITS: Final = "waits:"
 PAST: Final = "past"
 WHYS: Final = {"approved": "a person approved it", "disputed": "a person disputed the verdict behind it"}
 FLOW_S: Final = 120.0
+EMBED_S: Final = 120.0
 WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
+_ROUNDING: Final = 1e-9
 _encode = msgspec.json.Encoder().encode
 
 
@@ -85,41 +92,32 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What follows from both answers. ``statements`` are to be stored together with ``change``. ``turns``:
-    those that were looked back on.
-    """
+    """What follows from both answers; it is stored, and reaches the file by ``put``."""
 
     job: Job
-    project: str
-    turns: tuple[str, ...]
     change: Change
-    statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """There is no answer. ``bad``: one came and was paid for, but could not be used. ``over``: a limit on
-    spending forbade the call, ``no`` says which when a person asked for it.
+    """There is no answer. ``bad``: one came and was paid for, but could not be used. ``no``: the limit on
+    spending that forbade the call, when a person asked for it.
     """
 
     job: Job
     why: str
     bad: bool
-    over: bool
     no: Skip | None = None
 
 
 class Lookback:
     """One for the daemon."""
 
-    def __init__(
-        self, world: World, asking: Asking, jobs: Jobs, books: Playbooks, similar: SimilarPoints
-    ) -> None:
+    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks) -> None:
         self._world = world
         self._asking = asking
         self._jobs = jobs
         self._books = books
-        self._similar = similar
         self.alone = asyncio.Lock()
         self.over_limit = False  # when it last asked
 
@@ -171,8 +169,7 @@ class Lookback:
 
         A yes is written by a job, as what a session confirmed is.
         """
-        now, o = self._world.clock.now_ms(), text.origin
-        origin = Origin(o.by, o.session, o.turn, o.at, o.why, word)
+        now, origin = self._world.clock.now_ms(), replace(text.origin, proof=word, confirmed_in="")
         if not yes:
             await self._world.db.commit(tables.settle(text, "dismissed", now, origin), durable=True)
             return
@@ -210,16 +207,15 @@ class Lookback:
     async def work(self, job: Job) -> None:
         """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
         async with self.alone:
-            write = tables.unwritten(self._world.db, job.key)
-            if write is None:
-                decided = await self._decide(job)
-                if decided is None:
+            if tables.unwritten(self._world.db, job.key) is None:
+                found = await self._decide(job)
+                if found is None:
                     return
-                job, write = decided
-            why = await self.write(write)
-            await (self._wait(job, why) if why else self._done(job, tables.end_write(write)))
+                job = found.job
+            if why := await self.put(job):
+                await self._wait(job, why)
 
-    async def _decide(self, job: Job) -> tuple[Job, Write] | None:
+    async def _decide(self, job: Job) -> Decided | None:
         """Ask, and store what follows. None when nothing is to be written (now)."""
         world, stretch = self._world, self._stretch(job.key)
         if stretch is None:
@@ -228,13 +224,13 @@ class Lookback:
         s = world.sessions.get(job.key) or Session(
             id=job.key, host=str(job.body.get("host", "")), directory=stretch.directory
         )
+        dropped = tables.drop_cases(job.key, stretch.turns)
         project = await asyncio.to_thread(self._books.project, stretch.directory)
         await world.projects.read(stretch.directory)
         off = not project or s.off or s.judge or s.parent or world.sessions.is_off(stretch.directory)
         if off or not self.on(stretch.directory, s.host) or not stretch.teaches:
             why = "switched off" if stretch.teaches else "too little happened"
             world.log.info("not looked back", session=job.key, why=why)
-            dropped = tables.drop_cases(job.key, stretch.turns)
             await self._done(job, dropped, tables.count(project, "skipped", len(stretch.turns)))
             return None
         view = await asyncio.to_thread(self._books.view, project)
@@ -242,32 +238,21 @@ class Lookback:
             await self._wait(job, view.problem)
             return None
         texts = await asyncio.to_thread(world.prompt_texts, stretch.directory)
-        look = Look(s, stretch, project, view, texts)
-        return await self._store(job, look, await self.decide(job, look))
-
-    async def _store(self, job: Job, look: Look, found: Decided | Silent) -> tuple[Job, Write] | None:
-        """Without an answer the cases wait for a model or, when it could not be read, are given up."""
-        self.over_limit = isinstance(found, Silent) and found.over
-        if isinstance(found, Silent) and not found.bad:
+        found = await self.decide(job, Look(s, stretch, project, view, texts))
+        self.over_limit = isinstance(found, Silent) and OVER_LIMIT in found.why
+        if isinstance(found, Decided):
+            return found
+        if found.bad:
+            await self._done(found.job, dropped, tables.count(project, "failed", len(stretch.turns)))
+        else:
             await self._wait(found.job, found.why)
-            return None
-        if isinstance(found, Silent):
-            turns = look.stretch.turns
-            dropped = tables.drop_cases(job.key, turns)
-            await self._done(found.job, dropped, tables.count(look.project, "failed", len(turns)))
-            return None
-        dropped = tables.drop_cases(job.key, found.turns)
-        if not found.change:
-            await self._done(found.job, dropped, *found.statements)
-            return None
-        return await self.store(found, dropped)
+        return None
 
     async def _wait(self, job: Job, why: str) -> None:
         """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
         self._world.log.info("learning waits", session=job.key, why=why)
         due = self._world.clock.now_ms() + LATER_MS
-        cursor = f"{WAITS}{job.cursor.removeprefix(WAITS)}"
-        await self._jobs.keep(job, cursor=cursor, due_ms=due)
+        await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
 
     async def _done(self, job: Job, *statements: Statement) -> None:
         """The stretch is over. Turns that were judged meanwhile begin the next one."""
@@ -288,7 +273,9 @@ class Lookback:
     # --- one look back --------------------------------------------------------------------------------------
 
     async def decide(self, job: Job, look: Look) -> Decided | Silent:
-        """Ask both. Nothing is stored but the reflector's answer, as the job's cursor."""
+        """Ask both, and store what follows in one transaction; of an answer that failed nothing is stored.
+        Raises ``Unavailable``.
+        """
         world, s, stretch, project = self._world, look.session, look.stretch, look.project
         names = {g.name for g in injections.given(world.db, s.id) if g.kind == "point"}
         given = [p for _, p in each(look.view.known) if p["name"] in names]
@@ -298,6 +285,7 @@ class Lookback:
             for t in tables.texts(world.db, project)[-WAITING_SHOWN:]
             if t.session != s.id and not refusal(t.text) and not blocked(t.text)
         }
+        cited, asked = [name for name in stretch.cited if name in names], look.limits is not None
         answered = _answered(job.cursor)
         if answered is None:
             case = of_task(
@@ -309,12 +297,12 @@ class Lookback:
                 evidence=stretch.evidence,
                 ended=stretch.ended,
                 given=given,
-                cited=[name for name in stretch.cited if name in names],
+                cited=cited,
                 quarantined=[
                     {"name": name, "text": t.text, "helpful": 0, "harmful": 0} for name, t in waiting.items()
                 ],
                 model=stretch.model,
-                asked=look.limits is not None,
+                asked=asked,
             )
             outcome = await self._run(job, reflect(case), look)
             if isinstance(outcome, Silent):
@@ -322,13 +310,10 @@ class Lookback:
             confirmed = [(c.name, c.cites) for c in outcome.confirmed]
             answered = _Answered(list(stretch.turns), outcome.output, confirmed)
             job = await self._jobs.keep(job, cursor=_encode(answered).decode())
-        tags = counted(
-            answered.output.get("bullet_tags"),
-            {p["name"] for p in given},
-            tables.tagged(world.db, project, s.id),
-        )
+        before = tables.tagged(world.db, project, s.id)
+        tags = counted(answered.output.get("bullet_tags"), {p["name"] for p in given}, before)
         seen = copy(look.view.known)
-        apply_tags(seen, [{"name": t.name, "tag": t.tag} for t in tags])
+        apply_tags(seen, [asdict(t) for t in tags])
         question = partial(
             curation,
             answered.output,
@@ -338,88 +323,93 @@ class Lookback:
             session=s.id,
             model=stretch.model,
             largest=CURATOR_TOKENS,
-            asked=look.limits is not None,
+            asked=asked,
         )
-        to_curate = question()
-        pairs = await self._similar.named(shown(seen, to_curate.points), look.view.approved)
-        outcome = await self._run(job, curate(question(alike=pairs) if pairs else to_curate), look)
+        least, points = world.settings.embed.similar_percent / 100, shown(seen, question().points)
+        alike = await similar(points, look.view.approved, world.embedder, least, world.log)
+        outcome = await self._run(job, curate(question(alike=alike)), look)
         if isinstance(outcome, Silent):
             return outcome
-        found_out = proposed(look.view.known, outcome.output["operations"], kept=look.view.approved)
-        new = [n for n in found_out.new if not blocked(n.text)]
+        wanted = proposed(look.view.known, outcome.output["operations"], kept=look.view.approved)
+        new = [n for n in wanted.new if not blocked(n.text)]
         found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
         change = Change(
             tuple(t for t in tags if t.tag != "neutral"),
             tuple(Confirmed(t.section, t.text, t.replaces) for t, _ in found),
-            found_out.removed,
-            joined=found_out.joined,
+            wanted.removed,
+            joined=wanted.joined,
         )
         now, turn = world.clock.now_ms(), answered.turns[-1]
-        origins = [Origin("curator", s.id, turn, now, n.why) for n in new]
-        statements = (
+        statements = [
+            tables.drop_cases(job.key, answered.turns),
             *(tables.tag(project, t.name, s.id, t.tag, now, t.why) for t in change.tags),
             *(
-                tables.quarantine(project, n.section, n.text, s.id, now, origin, n.replaces)
-                for n, origin in zip(new, origins, strict=True)
+                tables.quarantine(
+                    project,
+                    n.section,
+                    n.text,
+                    s.id,
+                    now,
+                    Origin("curator", s.id, turn, now, n.why),
+                    n.replaces,
+                )
+                for n in new
             ),
-            *(self._confirm(text, s.id, cites, now) for text, cites in found),
-            injections.cite(s.id, [name for name in stretch.cited if name in names]),
+            *(
+                tables.settle(
+                    text, "confirmed", now, replace(text.origin, proof=cites[:300], confirmed_in=s.id)
+                )
+                for text, cites in found
+            ),
+            injections.cite(s.id, cited),
             tables.look_back(project, s.id, now),
             tables.count(project, "stretches"),
-        )
+        ]
+        if change:
+            statements.append(tables.begin_write(project, job.key, now, _encode(change)))
         world.log.info(
             "looked back",
             session=s.id,
-            asked=look.limits is not None,
+            asked=asked,
             tags={t.name: t.tag for t in tags},
             new=len(new),
             confirmed=len(found),
-            removed=list(found_out.removed),
-            joined=[j.names for j in found_out.joined],
-            skipped=list(found_out.skipped)[:10],
+            removed=list(wanted.removed),
+            joined=[j.names for j in wanted.joined],
+            skipped=list(wanted.skipped)[:10],
         )
-        return Decided(job, project, tuple(answered.turns), change, statements)
+        return Decided(await self._jobs.keep(job, *statements, cursor="write", due_ms=now), change)
 
-    async def store(self, decided: Decided, *statements: Statement, due_ms: int = 0) -> tuple[Job, Write]:
-        """Store what was decided, in one transaction. The file is written next. Raises ``Unavailable``."""
-        job, now = decided.job, self._world.clock.now_ms()
-        begin = tables.begin_write(decided.project, job.key, now, _encode(decided.change))
-        job = await self._jobs.keep(
-            job, *statements, *decided.statements, begin, cursor="write", due_ms=due_ms
-        )
+    async def put(self, job: Job) -> str:
+        """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
+        there.
+        """
         write = tables.unwritten(self._world.db, job.key)
         if write is None:
-            raise Unavailable("the change that was just stored is not in the database")
-        return job, write
-
-    async def write(self, write: Write) -> str:
-        """The decided change reaches the file, once. Why it did not (yet); "" when it is there."""
-        change = change_of(write)
+            await self._done(job)
+            return ""
+        change = change_of(write.body)
         if change is None:
             self._world.log.warning("a change of a playbook is not understood", session=write.session)
-            return ""
-        what, _, session = write.session.partition(" ")
-        why = f"what past session {session} showed" if what == PAST else f"what session {what} showed"
-        try:
-            applied = await asyncio.to_thread(
-                self._books.write, write.directory, change, write.id, WHYS.get(what, why)
-            )
-        except (Unavailable, UserError) as e:
-            return str(e)
-        if applied is not None:
-            self._world.log.info(
-                "playbook",
-                directory=write.directory,
-                pruned=list(applied.pruned),
-                joined=list(applied.joined),
-                skipped=list(applied.skipped)[:10],
-            )
+        else:
+            what, _, session = write.session.partition(" ")
+            why = f"what past session {session} showed" if what == PAST else f"what session {what} showed"
+            try:
+                applied = await asyncio.to_thread(
+                    self._books.write, write.directory, change, write.id, WHYS.get(what, why)
+                )
+            except (Unavailable, UserError) as e:
+                return str(e)
+            if applied is not None:
+                self._world.log.info(
+                    "playbook",
+                    directory=write.directory,
+                    pruned=list(applied.pruned),
+                    joined=list(applied.joined),
+                    skipped=list(applied.skipped)[:10],
+                )
+        await self._done(job, tables.end_write(write))
         return ""
-
-    def _confirm(self, text: Text, session: str, cites: str, now: int) -> Statement:
-        o = text.origin
-        origin = Origin(o.by, o.session, o.turn, o.at, o.why, cites[:300], session)
-        return tables.settle(text, "confirmed", now, origin)
 
     async def _run(self, job: Job, flow: Flow, look: Look) -> Outcome | Silent:
         forbidden: list[Skip] = []
@@ -427,15 +417,50 @@ class Lookback:
         outcome = await self._asking.run(flow, look.session, FLOW_S, look.limits, told)
         if not outcome.failed:
             return outcome
-        no = forbidden[-1] if forbidden else None
         bad = bool(outcome.bad or outcome.replies)
-        return Silent(job, outcome.why, bad, OVER_LIMIT in outcome.why, no)
+        return Silent(job, outcome.why, bad, forbidden[-1] if forbidden else None)
 
 
-def change_of(write: Write) -> Change | None:
+# --- points that may say the same --------------------------------------------------------------------------
+
+
+async def similar(
+    points: Sequence[Point], kept: Collection[str], embedder: SharedEmbedder, least: float, log: Logger
+) -> list[tuple[str, str]]:
+    """The names of two points each whose cosine is at least ``least``, for the curator to decide. Two that a
+    person approved (``kept``) are no pair: neither would go. Without a model for embeddings, and when it
+    fails or takes too long, there are none. Whatever blocks is done in a thread.
+    """
+    if len(points) < 2:
+        return []
+    try:
+        async with asyncio.timeout(EMBED_S):
+            model = await embedder.get()
+            if model is None:
+                return []
+            rows = (await model.embed([p["text"] for p in points])).rows
+    except (ReflectdError, ValueError, TimeoutError) as e:
+        log.warning("meanings are not compared", error=str(e) or f"no answer in {EMBED_S:g} s")
+        return []
+    names = [p["name"] for p in points]
+    pairs = [(names[a], names[b]) for a, b in await asyncio.to_thread(near, rows, least)]
+    return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
+
+
+def near(rows: Sequence[Row], threshold: float) -> tuple[tuple[int, int], ...]:
+    """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
+    length 1 and come from one model. A curator is shown some two hundred points at most.
+    """
+    least = threshold - _ROUNDING
+    return tuple(
+        (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
+    )
+
+
+def change_of(body: bytes) -> Change | None:
     """What is to change. None when this version can't read it."""
     try:
-        return msgspec.json.decode(write.body, type=Change)
+        return msgspec.json.decode(body, type=Change)
     except msgspec.MsgspecError:
         return None
 

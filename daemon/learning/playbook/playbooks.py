@@ -20,7 +20,7 @@ from ..rules.section import Document
 from ..state import ReflectState
 from .learn import changed, known_part
 from .points import Playbook, each, harms, line
-from .project_playbook import ProjectPlaybook, StateFile
+from .project_playbook import ProjectPlaybook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ...core.ports import Clock
     from ...store.db import Database
     from .learn import Applied, Change
-    from .points import Names
 
 BY: Final = "reflectd"
 OFFERED: Final = 300  # points that are looked at for one session
@@ -75,14 +74,14 @@ class Playbooks:
 
     def stamp(self, project: str) -> Stamp:
         """Changes when anything does that ``view`` or ``lines`` reads."""
-        state, path = StateFile(self._state_dir, project).folder / "known.json", self._book(project).path
+        book = self._book(project)
         stones = ReflectState(self._state_dir, project).folder / "tombstones.json"
-        files = [path, state, stones, *(Path(project, name) for name in RULES)]
+        files = [book.path, book.known_file, stones, *(Path(project, name) for name in RULES)]
         confirmed = self._db.read(
             "SELECT count(*), total(settled) FROM learned WHERE directory = ? AND state = 'confirmed'",
             (project,),
         )
-        return (path, *map(identity, files), *confirmed[0])
+        return (book.path, *map(identity, files), *confirmed[0])
 
     def view(self, project: str) -> View:
         """Read it."""
@@ -121,28 +120,25 @@ class Playbooks:
         self._book(project).approve([text])
 
     def write(self, project: str, change: Change, number: int, why: str) -> Applied | None:
-        """Change the file and keep the revision; None when this change (``number``) is on the disk already.
-
-        Raises ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link.
+        """Change the file and keep the revision; None when this change (``number``) is on the disk already,
+        or was undone. Raises ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a
+        link.
         """
-        book, mark = self._book(project), f"#{number}"
-
-        def edit(playbook: Playbook, names: Names) -> Applied | None:
-            found, made = book.read(), book.history()
-            if found.problem:
-                raise Unavailable(found.problem)
-            earlier = next((r for r in made if r.by == BY and r.what.endswith(mark)), None)
+        book, what = self._book(project), f"learned #{number}"
+        with book.change(why=why, by=BY) as edit:
+            if edit.problem:
+                raise Unavailable(edit.problem)
+            made = book.history()
+            earlier = next((r for r in made if r.by == BY and r.what == what), None)
             if earlier is not None and (
-                earlier.before != found.mark or any(r.undoes == earlier.number for r in made)
+                earlier.before != edit.mark or any(r.undoes == earlier.number for r in made)
             ):
                 return None
-            known = book.known()
-            kept = {p["name"] for _, p in each(playbook) if known.is_approved(p["text"])}
-            applied = changed(playbook, change, names, kept)
-            playbook["sections"] = applied.playbook["sections"]
-            return applied
-
-        return book.change(edit, lambda _: f"learned {mark}", why=why, by=BY).result
+            kept = {p["name"] for _, p in each(edit.playbook) if edit.known.is_approved(p["text"])}
+            applied = changed(edit.playbook, change, edit.names, kept)
+            edit.playbook["sections"] = applied.playbook["sections"]
+            edit.what = what
+        return applied
 
     def _book(self, project: str) -> ProjectPlaybook:
         return ProjectPlaybook(project, self._state_dir, self._clock, self._path)

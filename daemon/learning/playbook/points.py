@@ -207,7 +207,8 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
     ``marks`` (slug → number): a name that is given here is above it. Raises ``ValueError`` when it is no
     playbook.
     """
-    data = _object(data)
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
     found = [*_entries(data)]
     told: list[str] = []
     taken = [name for _, _, entry in found if (name := _name(entry))]
@@ -233,18 +234,6 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
         playbook["sections"][section].append(point)
     playbook |= {key: value for key, value in data.items() if key not in _FORM}
     return Migrated(playbook, tuple(told))
-
-
-def check_form(data: object) -> None:
-    """Raise ``ValueError`` when ``migrated`` would, in less time."""
-    for _ in _entries(_object(data)):
-        pass
-
-
-def _object(data: object) -> Mapping[str, Any]:
-    if not isinstance(data, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
-    return data
 
 
 def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:

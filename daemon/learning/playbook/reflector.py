@@ -9,34 +9,222 @@ sees all messages and the whole playbook (``of_messages``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.cuts import head_and_tail, tokens, within
-from ...core.reply import as_quoted
-from .asking import NONE, TEXT, Confirmed, Question, ask, closed, dicts_in, listed, prompt_of, text_in
+from ...core.errors import BadReply, Unavailable
+from ...core.llm import Prompt, Reply, Tier
+from ...core.reply import BadForm, Talk, as_quoted, wanted_object
+from ...core.template import divided
+from ...core.transcript import Model
 from .points import TAGS, line, lines_of, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ...core.evidence import Act, Evidence, FileChange
-    from ...core.llm import Prompt, Tier
-    from ...core.transcript import Model
-    from .asking import Flow, Json
     from .points import Playbook, Point
+
+# One question to a model about a playbook: the prompt, its one answer, and what could be read of it.
+#
+# A flow is ``Generator[Prompt, Reply, Outcome]`` with one call. A reply that can't be used, or a model that
+# does not answer, ends with an empty output and the reason; nothing is asked twice, because learning must
+# stay cheap. What is of another form is left out, and what is missing is empty: a part of an answer is
+# worth something here.
+
+Json = dict[str, Any]
+Flow = Generator[Prompt, Reply, "Outcome"]
+MAX_TOKENS: Final = 3_000  # of an answer
+NONE: Final = "(none)"
+TEXT: Final[dict[str, object]] = {"type": "string"}
+_TOKEN: Final = re.compile(r'\\.|["{}]', re.DOTALL)
+_FENCE: Final = "```"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What each question has. ``nonce`` fences its untrusted text. ``points``: the playbook as text.
+    ``strict``: the reply must echo the nonce, as in the daemon. ``asked``: a person asked for it, which says
+    what it is paid from. What is given here is redacted already.
+    """
+
+    session: str = ""
+    nonce: str
+    points: str
+    template: str
+    model: Model | None = None
+    tier: Tier = "fast"
+    strict: bool = True
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A text that waited and is shown to be true by a row, a line of the log, or the person's words."""
+
+    name: str
+    cites: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a flow ended. ``output``: the plain dict of its form, empty when ``why`` says what failed.
+
+    ``confirmed``: reflector only.
+    """
+
+    output: Json
+    why: str = ""
+    confirmed: tuple[Confirmed, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    bad: tuple[BadForm, ...] = field(default=())
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return bool(self.why)
+
+
+def prompt_of(
+    question: Question, purpose: str, values: Mapping[str, str], schema: dict[str, object]
+) -> Prompt:
+    """First the rules, the same at each call, then the data."""
+    system, text = divided(question.template, values)
+    return Prompt(
+        purpose=f"asked.{purpose}" if question.asked else purpose,
+        tier=question.tier,
+        system=system,
+        text=text,
+        session=question.session,
+        model=question.model,
+        nonce=question.nonce,
+        schema=schema,
+        max_tokens=MAX_TOKENS,
+    )
+
+
+Read = Callable[[Mapping[str, Any]], tuple[Json, tuple[Confirmed, ...]]]
+
+
+def ask(prompt: Prompt, question: Question, keys: tuple[str, ...], read: Read) -> Flow:
+    """One call and its answer. ``read``: the object of the reply → the output and what it confirms."""
+    talk, nothing = Talk(), read({})[0]
+    try:
+        reply = yield from talk.ask(prompt)
+    except Unavailable as e:
+        return Outcome(nothing, f"no model answered: {e}")
+    if reply is not None:
+        try:
+            output, confirmed = read(answer(reply, question.nonce, *keys, strict=question.strict))
+        except BadReply as e:
+            talk.broke(reply, prompt, e)
+        else:
+            return Outcome(output, "", confirmed, tuple(talk.replies))
+    return Outcome(nothing, talk.why, (), tuple(talk.replies), tuple(talk.bad))
+
+
+def answer(reply: Reply, nonce: str, *keys: str, strict: bool) -> Mapping[str, Any]:
+    """The object in the reply. ``strict``: a reply in prose must echo the nonce and have all ``keys``.
+    Raises ``BadReply``.
+    """
+    if strict:
+        return wanted_object(reply, nonce, *keys, what="playbook")
+    found = reply.data if reply.data is not None else extract_json(reply.text)
+    if not isinstance(found, dict):
+        raise BadReply("the reply holds no JSON object", raw=reply.text)
+    return found
+
+
+def text_in(data: Mapping[str, Any], name: str) -> str:
+    """The field as a text, another value as JSON."""
+    value = data.get(name, "")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def dicts_in(data: Mapping[str, Any], name: str) -> list[Json]:
+    """The objects in a field that is a list."""
+    value = data.get(name)
+    return [dict(v) for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def closed(**properties: object) -> dict[str, object]:
+    """The schema of a closed object whose fields are all required: what strict structured output wants."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def listed(item: object) -> dict[str, object]:
+    """The schema of a list."""
+    return {"type": "array", "items": item}
+
+
+# --- JSON in prose, for the library: in the daemon a reply must echo its nonce, because prose may hold an ---
+# --- object that was only quoted ----------------------------------------------------------------------------
+
+
+def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The first JSON value that one of these finds, in this order and in linear time; None when none does
+    (REQ-REFL-008).
+
+    1. a fence with the tag ``json``; 2. a fence without a tag; 3. from a ``{`` to the ``}`` that closes it;
+    4. the whole text.
+    """
+    for candidates in (_fenced(text, "json"), _fenced(text, ""), _balanced(text), iter((text,))):
+        for candidate in candidates:
+            try:
+                found = json.loads(candidate.strip())
+            except (ValueError, RecursionError):
+                continue
+            if found is not None:
+                return found
+    return None
+
+
+def _fenced(text: str, tag: str) -> Iterator[str]:
+    """What stands between fences that open with ``tag``, one after the other."""
+    at = text.find(_FENCE)
+    while at >= 0:
+        start = at + len(_FENCE)
+        end = text.find(_FENCE, start)
+        if end < 0:
+            return
+        head = text[start : start + len("json")]
+        if tag and head.lower() == tag:
+            yield text[start + len(tag) : end]
+        elif not tag and head.lower() != "json":
+            yield text[start:end]
+        at = text.find(_FENCE, end + len(_FENCE))
+
+
+def _balanced(text: str) -> Iterator[str]:
+    """Each outermost part in braces. Braces in quoted texts don't count."""
+    depth, start, quoted = 0, 0, False
+    for token in _TOKEN.finditer(text):
+        kind = token[0]
+        if depth and kind == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif kind == "{":
+            if not depth:
+                start = token.start()
+            depth += 1
+        elif kind == "}" and depth:
+            depth -= 1
+            if not depth:
+                yield text[start : token.end()]
+
 
 REFLECTOR_TOKENS: Final = 10_000
 ROW_CHARS: Final = 400
 WORDS_CHARS: Final = 4_000  # of one message of the person
-POINTS: Final = 0.3  # of the reflector's room at most,
-QUARANTINED: Final = 0.1
-ENDED: Final = 0.05
-WORDS: Final = 0.2
-FINAL: Final = 0.1
-ROWS: Final = 0.1
-LOG: Final = 0.4  # and what these leave; the changes have the rest
 QUOTE_WORDS: Final = 5
 MAX_TEXT: Final = 8_000
 HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
@@ -78,12 +266,19 @@ def reflect(case: Case) -> Flow:
 
     ``{"analysis": text, "bullet_tags": [{"name", "tag", "rationale"}]}`` (REQ-REFL-004).
     """
+    values = {**_values(case), "cited_ids": ", ".join(f"[{name}]" for name in case.cited) or NONE}
+    if "{quarantined}" in case.template:
+        values["quarantined"] = "\n".join(case.quarantined) or NONE
 
     def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
         output = {"analysis": text_in(data, "analysis"), "bullet_tags": dicts_in(data, "bullet_tags")}
         return output, confirmations(data, case)
 
-    return (yield from ask(reflector(case), case, ("analysis", "bullet_tags"), read))
+    return (
+        yield from ask(
+            prompt_of(case, "reflect", values, REFLECTION), case, ("analysis", "bullet_tags"), read
+        )
+    )
 
 
 def extract(case: Case) -> Flow:
@@ -97,21 +292,8 @@ def extract(case: Case) -> Flow:
         points = [p for p in new if isinstance(p, str | Mapping) and p] if isinstance(new, list) else []
         return {"new_key_points": points, "evaluations": dicts_in(data, "evaluations")}, ()
 
-    return (yield from ask(keypoints(case), case, ("new_key_points", "evaluations"), read))
-
-
-def reflector(case: Case) -> Prompt:
-    """The reflector's prompt."""
-    cited = ", ".join(f"[{name}]" for name in case.cited) or NONE
-    values = {**_values(case), "cited_ids": cited}
-    if "{quarantined}" in case.template:
-        values["quarantined"] = "\n".join(case.quarantined) or NONE
-    return prompt_of(case, "reflect", values, REFLECTION)
-
-
-def keypoints(case: Case) -> Prompt:
-    """The extraction's prompt."""
-    return prompt_of(case, "keypoints", _values(case), EXTRACTION)
+    prompt = prompt_of(case, "keypoints", _values(case), EXTRACTION)
+    return (yield from ask(prompt, case, ("new_key_points", "evaluations"), read))
 
 
 def _values(case: Case) -> dict[str, str]:
@@ -197,14 +379,15 @@ def of_task(
     room = largest - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
     shown = [(p["name"] not in cited, f"(cited) {line(p)}" if p["name"] in cited else line(p)) for p in given]
     blocks, left = dict[str, str](), room
+    # the share of the room at most; the changes have what is left
     for name, share, items in (
-        ("points", POINTS, shown),
-        ("quarantined", QUARANTINED, [(0, line(p)) for p in quarantined]),
-        ("How it ended", ENDED, [(0, ended)]),
-        ("What the person typed", WORDS, _requests(requests)),
-        ("The agent's last words", FINAL, [(0, final)]),
-        ("Facts that were computed from the calls", ROWS, _rows(evidence)),
-        ("Log: every call in order", LOG, _log(evidence.log)),
+        ("points", 0.3, shown),
+        ("quarantined", 0.1, [(0, line(p)) for p in quarantined]),
+        ("How it ended", 0.05, [(0, ended)]),
+        ("What the person typed", 0.2, _requests(requests)),
+        ("The agent's last words", 0.1, [(0, final)]),
+        ("Facts that were computed from the calls", 0.1, _rows(evidence)),
+        ("Log: every call in order", 0.4, _log(evidence.log)),
         ("Changes by file", 1.0, _changes(evidence.files)),
     ):
         most = left if name == "Changes by file" else min(left, int(room * share))

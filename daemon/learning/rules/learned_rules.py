@@ -34,7 +34,6 @@ from .standing import WORKSHOP, Standing, reconcile, standing
 
 if TYPE_CHECKING:
     from ...core.ports import Clock
-    from ..playbook.points import Names, Playbook
     from .changes import Files
     from .journal import Entry, Journal
     from .section import Form
@@ -370,21 +369,18 @@ class LearnedRules:
 
     def _taken_out(self, rule: Entry) -> list[str]:
         """Take the points out of the playbook that say the same as a new rule: one fact, one home."""
-        said = folded(rule["content"])
-
-        def edit(playbook: Playbook, names: Names) -> list[str]:
-            del names
-            gone = [p for _, p in each(playbook) if folded(p["text"]) == said]
-            drop(playbook, gone)
-            return [p["name"] for p in gone]
-
         if not self.playbook.path.exists():
             return []
+        said = folded(rule["content"])
         try:
-            done = self.playbook.change(edit, lambda names: f"{', '.join(names)} became {rule['id']}")
+            with self.playbook.change() as edit:
+                gone = [p for _, p in each(edit.playbook) if folded(p["text"]) == said]
+                drop(edit.playbook, gone)
+                names = ", ".join(p["name"] for p in gone)
+                edit.what = f"{names} became {rule['id']}"
         except ReflectdError as error:
             return [f"the playbook was not looked through for the same: {error}"]
-        return [f"{', '.join(done.result)} of the playbook became {rule['id']}"] if done.result else []
+        return [f"{names} of the playbook became {rule['id']}"] if gone else []
 
     def _given_back(self, change: Change) -> list[str]:
         """The point that the change took out comes back, where nobody changed the playbook since."""

@@ -13,8 +13,7 @@ from daemon.clock import SystemClock
 from daemon.core.offers import Offer, compose
 from daemon.core.verdict import FinalState, Verdict
 from daemon.learning import tables
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.project_playbook import ProjectPlaybook
+from daemon.learning.playbook.project_playbook import ProjectPlaybook, dumped
 from daemon.learning.state import ReflectState
 from daemon.learning.texts import Origin
 from daemon.store import injections, verdicts

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until

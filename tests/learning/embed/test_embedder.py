@@ -13,9 +13,10 @@ from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.vectors import SharedEmbedder
 from daemon.learning.lessons.feature import Memory
-from daemon.learning.playbook.feature import Playbook
+from daemon.learning.playbook.look_back import similar
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.waiting import wait_until
+from tests.learning.playbook.books import point
 from tests.support.hosts.opencode_sim import SimDaemon
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     sim = SimDaemon(tmp_path, FakeClock(), ScriptedLLM(), config.from_text(BOTH))
     await sim.start()
     features = sim.daemon.engine.features
-    memory, playbook = features.named("memory"), features.named("playbook")
+    memory, world = features.named("memory"), sim.daemon.world
     assert isinstance(memory, Memory)
-    assert isinstance(playbook, Playbook)
-    pairs, vector = await asyncio.gather(playbook._similar.pairs(TEXTS), memory._vectors.one("redis is down"))
-    assert (pairs, vector is not None) == (((0, 1),), True)
+    points = [point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS)]
+    alike = similar(points, (), world.embedder, 0.85, world.log)
+    pairs, vector = await asyncio.gather(alike, memory._vectors.one("redis is down"))
+    assert (pairs, vector is not None) == ([("pat-000", "pat-001")], True)
     assert sessions_of_the_model() == 1
     made = await sim.daemon.world.embedder.get()
     assert isinstance(made, MiniLM)
@@ -63,7 +65,7 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     made._idle_s = 600
     await memory._vectors.warm()
     assert memory._vectors.loaded, "the text that warms it is no text that is remembered"
-    await playbook._similar.pairs(["one", "two"])
+    await similar(points, (), world.embedder, 0.85, world.log)
     assert sessions_of_the_model() == 1
     await sim.stop()
     assert sessions_of_the_model() == 0

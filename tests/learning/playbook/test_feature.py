@@ -20,7 +20,7 @@ from daemon.engine import offering
 from daemon.learning import tables
 from daemon.learning.playbook.feature import Playbook, held_out
 from daemon.learning.playbook.playbooks import Line
-from daemon.learning.playbook.points import Names, add
+from daemon.learning.playbook.points import add
 from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.records import compared
 from daemon.learning.rules.journal import bury
@@ -78,12 +78,9 @@ class Site:
 
     def vouched(self, text: str, section: str = "OTHERS") -> None:
         """A person adds a point."""
-
-        def edit(playbook: dict[str, Any], names: Names) -> str:
-            assert add(playbook, text, section, names, set()) is not None
-            return text
-
-        self.book.change(edit, lambda t: f"add {t}", approved=lambda t: [t])
+        with self.book.change() as edit:
+            assert add(edit.playbook, text, section, edit.names, set()) is not None
+            edit.what, edit.approved = f"add {text}", [text]
 
     def points(self) -> dict[str, dict[str, Any]]:
         found = json.loads(self.file.read_text()) if self.file.exists() else {"sections": {}}
@@ -312,6 +309,29 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     assert db.read("SELECT count(*) FROM learned_tags") == [(2,)]
     assert db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
     await site.sim.stop()
+
+
+@pytest.mark.shows("I42")
+@pytest.mark.parametrize("stored", [False, True])
+async def test_kill_after_answers_that_change_nothing_asks_nobody_again(site: Site, stored: bool) -> None:
+    """What both said is stored before the job is done, so the session is looked back on once."""
+    c, _ = await site.opens("s1")
+    await site.works(c)
+    held = Held(site.sim.daemon, "DELETE FROM jobs WHERE id", stored=stored)
+    site.llm.add(NOTHING, NO_CHANGE)
+    await c.hook("SessionEnd", reason="other")
+    await site.sim.settle()
+    site.clock.advance(2)
+    site.sim.daemon.engine.jobs.wake()
+    await asyncio.wait_for(held.reached.wait(), 60)
+    await site.sim.kill()
+    await site.sim.start()
+    await site.looks(3_700)
+    db = site.sim.daemon.db
+    assert site.purposes() == ["reflect", "curate"]
+    assert (tables.counts(db), tables.waiting(db)) == ({"stretches": 1}, (0, 0))
+    assert db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
+    assert not site.file.exists()
 
 
 def held(site: Site) -> dict[str, int]:

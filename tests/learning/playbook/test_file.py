@@ -13,8 +13,8 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from daemon.core.errors import Unavailable
-from daemon.learning.playbook.file import dumped, load, save
 from daemon.learning.playbook.points import empty, migrated
+from daemon.learning.playbook.project_playbook import dumped, load, save
 from tests.learning.playbook.books import LEGACY, Json, book, point, said
 
 OURS = Path(__file__).resolve().parents[3] / ".reflection"

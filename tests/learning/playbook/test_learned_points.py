@@ -8,9 +8,9 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.core.given import known_as
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.learned_points import (
+from daemon.learning.playbook.project_playbook import (
     as_seen,
+    dumped,
     may_count,
     never_again,
     take_back,
@@ -59,18 +59,18 @@ def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     for refused in (
         lambda: as_seen(playbook, "pat-001", known_as("Use os.path.")),
         lambda: vouch(playbook, {"pat-001": "Use os.path."}),
-        lambda: take_back(rules, "pat-001", "Use os.path."),
+        lambda: take_back(rules.playbook, rules.journal, "pat-001", "Use os.path."),
     ):
         with pytest.raises(UserError, match="pat-001 was edited while you were asked"):
             refused()
     with pytest.raises(UserError, match="pat-009 is not in the playbook any more"):
-        take_back(rules, "pat-009", "Use pathlib.")
+        take_back(rules.playbook, rules.journal, "pat-009", "Use pathlib.")
     assert rules.journal.read().journal["tombstones"] == []
 
 
 def test_what_is_taken_back_never_comes_again(rules: LearnedRules) -> None:
     """The point is gone with a revision, and one tombstone stays however often it is said."""
-    take_back(rules, "pat-001", "Use pathlib.", by="dashboard")
+    take_back(rules.playbook, rules.journal, "pat-001", "Use pathlib.", by="dashboard")
     never_again(rules.journal, "Use pathlib.")
     assert [r.by for r in rules.playbook.history()] == ["dashboard"]
     assert [stone["content"] for stone in rules.journal.read().journal["tombstones"]] == ["Use pathlib."]

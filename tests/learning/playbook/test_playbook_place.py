@@ -10,8 +10,7 @@ import pytest
 from daemon.config import from_text, tighten
 from daemon.core.errors import UserError
 from daemon.core.settings import Settings
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
+from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped
 from daemon.testing import FakeClock
 from tests.learning.playbook.books import book, point, said
 from tests.learning.playbook.test_project_playbook import added

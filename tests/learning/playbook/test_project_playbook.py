@@ -11,9 +11,8 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.learning.playbook.curator import apply
-from daemon.learning.playbook.file import dumped
-from daemon.learning.playbook.points import Names, Playbook, add, each, said_in
-from daemon.learning.playbook.project_playbook import ProjectPlaybook, folder_of
+from daemon.learning.playbook.points import add, each, said_in
+from daemon.learning.playbook.project_playbook import Edit, ProjectPlaybook, dumped
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.learning.playbook.books import book, names, point, said
@@ -27,20 +26,21 @@ def project(tmp_path: Path) -> ProjectPlaybook:
 
 def added(project: ProjectPlaybook, text: str, *, dry_run: bool = False) -> list[str]:
     """Add a pattern as a person does; the names after it."""
-
-    def edit(playbook: Playbook, given: Names) -> str:
-        add(playbook, text, "PATTERNS & APPROACHES", given, said_in(playbook))
-        return text
-
-    changed = project.change(edit, lambda t: f"added {t}", approved=lambda t: [t], dry_run=dry_run)
-    return names(changed.playbook)
+    with project.change(dry_run=dry_run) as edit:
+        add(edit.playbook, text, "PATTERNS & APPROACHES", edit.names, said_in(edit.playbook))
+        edit.what, edit.approved = f"added {text}", [text]
+    return names(edit.playbook)
 
 
 def removed(project: ProjectPlaybook, name: str) -> None:
-    def edit(playbook: Playbook, _: Names) -> None:
-        playbook |= apply(playbook, [{"type": "DELETE", "target_id": name}]).playbook
+    with project.change() as edit:
+        edit.playbook |= apply(edit.playbook, [{"type": "DELETE", "target_id": name}]).playbook
 
-    project.change(edit, lambda _: f"removed {name}")
+
+def nothing(project: ProjectPlaybook, *, dry_run: bool = False) -> Edit:
+    with project.change(dry_run=dry_run) as edit:
+        pass
+    return edit
 
 
 def test_a_change_is_written_approved_and_undone(project: ProjectPlaybook) -> None:
@@ -72,7 +72,7 @@ def test_a_dry_run_and_a_change_of_nothing_write_nothing(project: ProjectPlayboo
     """Neither the file nor a revision nor an approval."""
     assert added(project, "a", dry_run=True) == ["pat-001"]
     assert not (tmp_path / "state").exists()
-    assert project.change(lambda _b, _n: None, lambda _: "nothing").revision is None
+    assert nothing(project).revision is None
     assert list((tmp_path / "work").iterdir()) == []
     assert (project.history(), project.known().approved) == ([], {})
 
@@ -81,10 +81,10 @@ def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None
     """Once: the next change finds each name once."""
     project.path.parent.mkdir()
     project.path.write_bytes(dumped(book(point("pat-001", "mine"), point("pat-001", "yours"))))
-    changed = project.change(lambda _b, _n: None, lambda _: "names")
-    assert changed.told == ("two points were called pat-001; the later one is pat-002 now",)
+    changed = nothing(project)
+    assert changed.told == ["two points were called pat-001; the later one is pat-002 now"]
     assert changed.revision is not None
-    assert project.change(lambda _b, _n: None, lambda _: "names").told == ()
+    assert nothing(project).told == []
 
 
 @pytest.mark.shows("I43")
@@ -92,13 +92,10 @@ def test_a_broken_file_is_kept_aside(project: ProjectPlaybook, tmp_path: Path) -
     """The person is told where. A clone's link counts as broken: its target is neither read nor changed."""
     project.path.parent.mkdir()
     project.path.write_text("{")
-    assert "can be used" in project.change(lambda _b, _n: None, lambda _: "", dry_run=True).told[0]
-
-    def edit(playbook: Playbook, given: Names) -> None:
-        add(playbook, "a", "OTHERS", given, set())
-
-    changed = project.change(edit, lambda _: "added a")
-    assert "it is kept as playbook.json.corrupt-1700000000000" in changed.told[0]
+    assert "can be used" in nothing(project, dry_run=True).told[0]
+    with project.change() as edit:
+        add(edit.playbook, "a", "OTHERS", edit.names, set())
+    assert "it is kept as playbook.json.corrupt-1700000000000" in edit.told[0]
     assert said(project.read().playbook) == ["a"]
     mine = tmp_path / "mine.json"
     mine.write_bytes(dumped(book(point("pat-001", "secret"))))
@@ -134,13 +131,14 @@ def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
     added(project, "a")
     before = project.path.read_bytes()
 
-    def edit(playbook: Playbook, _: Names) -> None:
-        for _, p in each(playbook):
-            p["text"] = "broken"
-        raise UserError("no")
+    def breaks() -> None:
+        with project.change() as edit:
+            for _, p in each(edit.playbook):
+                p["text"] = "broken"
+            raise UserError("no")
 
     with pytest.raises(UserError, match="no"):
-        project.change(edit, lambda _: "")
+        breaks()
     assert project.path.read_bytes() == before
 
 
@@ -152,7 +150,8 @@ from daemon.learning.playbook.project_playbook import ProjectPlaybook
 from daemon.learning.playbook.points import add
 project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock(), "")
 for i in range(20):
-    project.change(lambda b, n: add(b, f"{sys.argv[3]} {i}", "OTHERS", n, set()), lambda p: p["name"])
+    with project.change() as edit:
+        add(edit.playbook, f"{sys.argv[3]} {i}", "OTHERS", edit.names, set())
 """
 
 
@@ -181,7 +180,7 @@ with alone(Path(sys.argv[1])):
 def test_a_killed_writer_leaves_no_lock(project: ProjectPlaybook, tmp_path: Path) -> None:
     """The next change is made at once, and no file of the lock is there."""
     added(project, "a")
-    folder = folder_of(tmp_path / "state", tmp_path / "work")
+    folder = project.folder
     before = sorted(folder.iterdir())
     run = [sys.executable, "-c", HOLDER, str(folder)]
     done = subprocess.run(run, cwd=REPO, stdout=subprocess.PIPE, check=False, timeout=90)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from operator import mul
 
 import pytest
@@ -15,8 +15,8 @@ from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
 from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
-from daemon.learning.playbook import similar_points
-from daemon.learning.playbook.similar_points import KEPT, SimilarPoints, near
+from daemon.learning.playbook import look_back
+from daemon.learning.playbook.look_back import near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.learning.playbook.books import point
 
@@ -30,79 +30,48 @@ async def server() -> AsyncIterator[LlmServer]:
         yield found
 
 
-@pytest.fixture
-async def found(server: LlmServer) -> AsyncIterator[SimilarPoints]:
-    """With the model of the server."""
-    settings = from_text(f"[embed]\nbase_url = '{server.url}'")
-    shared = SharedEmbedder(lambda: embedder(choose(settings, {}), settings))
-    yield SimilarPoints(shared, 0.99, log.get("test"))
+POINTS = [point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)]
+Pairs = list[tuple[str, str]]
+
+
+async def pairs(
+    make: Callable[[], Embedder | None], kept: Collection[str] = (), least: float = 0.99
+) -> Pairs:
+    shared = SharedEmbedder(make)
+    found = await look_back.similar(POINTS, kept, shared, least, log.get("test"))
     await shared.close()
+    return found
 
 
-def of(make: Callable[[], Embedder | None]) -> SimilarPoints:
-    return SimilarPoints(SharedEmbedder(make), 0.99, log.get("test"))
-
-
-@pytest.mark.shows("I44")
-async def test_texts_of_one_meaning_are_pairs_and_asked_for_once(
-    server: LlmServer, found: SimilarPoints
+@pytest.mark.shows("I44", "LEARN-14")
+async def test_points_of_one_meaning_are_pairs_when_a_model_says_so(
+    server: LlmServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same texts again cost nothing; what is remembered is bounded."""
-    server.script(Embeds(), *[Embeds() for _ in range(KEPT + 1)])
-    for _ in range(3):
-        assert await found.pairs(TEXTS) == ((0, 2),)
-    assert len(server.got) == 1
-    assert await found.pairs(["one"]) == await found.pairs([]) == ()
-    for i in range(KEPT + 1):
-        await found.pairs(["a", f"b{i}"])
-    assert len(found._known) == KEPT
+    """Not two that a person approved: neither would go. No model, no answer, a wrong one, none in time and
+    wrong settings: no pairs, and the reason in the log.
+    """
+    settings = from_text(f"[embed]\nbase_url = '{server.url}'")
+    off = from_text("[embed]\nprovider = 'none'")
 
-
-async def test_a_failure_is_logged_once_and_leaves_all_as_it_was(
-    server: LlmServer,
-    found: SimilarPoints,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """No answer, a wrong one, none in time, wrong settings: no pairs, and the next time it is tried again."""
-
-    def logged() -> str:
-        said = capsys.readouterr()
-        return said.out + said.err
-
-    server.script(Fails(500), Embeds(without=1), Embeds(), Hangs())
-    assert await found.pairs(TEXTS) == ()
-    assert await found.pairs(TEXTS) == ()
-    assert logged().count("meanings are not compared") == 1
-    assert await found.pairs(TEXTS) == ((0, 2),)
-    monkeypatch.setattr(similar_points, "EMBED_S", 0.2)
-    assert await found.pairs(["other", "texts"]) == ()
-    assert "no answer in 0.2 s" in logged()
+    def model() -> Embedder | None:
+        return embedder(choose(settings, {}), settings)
 
     def wrong() -> Embedder | None:
         raise UserError("embed.key_file can't be read")
 
-    assert await of(wrong).pairs(TEXTS) == ()
-    assert "embed.key_file can't be read" in logged()
-
-
-POINTS = [point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS, 1)]
-
-
-@pytest.mark.shows("LEARN-14")
-async def test_without_a_model_there_are_no_pairs(server: LlmServer) -> None:
-    """And nothing is sent."""
-    off = from_text("[embed]\nprovider = 'none'")
-    assert await of(lambda: embedder(choose(off, {}), off)).named(POINTS, set()) == []
+    assert await pairs(lambda: embedder(choose(off, {}), off)) == []
     assert server.got == []
-
-
-async def test_pairs_are_named(server: LlmServer, found: SimilarPoints) -> None:
-    """Not those that a person approved both: neither would go."""
-    server.script(Embeds())
-    assert await found.named(POINTS, set()) == [("pat-001", "pat-003")]
-    assert await found.named(POINTS, {"pat-001"}) == [("pat-001", "pat-003")]
-    assert await found.named(POINTS, {"pat-001", "pat-003"}) == []
+    both = [("pat-001", "pat-003")]
+    server.script(Embeds(), Embeds(), Embeds(), Fails(500), Embeds(without=1), Hangs())
+    found = [await pairs(model, kept) for kept in ((), {"pat-001"}, {"pat-001", "pat-003"})]
+    assert found == [both, both, []]
+    assert await pairs(model) == await pairs(model) == []
+    monkeypatch.setattr(look_back, "EMBED_S", 0.2)
+    assert await pairs(model) == await pairs(wrong) == []
+    said = "".join(capsys.readouterr())
+    assert said.count("meanings are not compared") == 4
+    assert "no answer in 0.2 s" in said
+    assert "embed.key_file can't be read" in said
 
 
 @pytest.mark.shows("LEARN-14")
@@ -119,12 +88,13 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
         *(f"Point {i} is about something else: {'word ' * (i % 7)}" for i in range(40)),
     ]
     made = MiniLM()
-    found = SimilarPoints(SharedEmbedder(lambda: made), 0.85, log.get("test"))
-    work, ticks = asyncio.create_task(found.pairs(texts)), 0
+    points = [point(str(i), text) for i, text in enumerate(texts)]
+    found = look_back.similar(points, (), SharedEmbedder(lambda: made), 0.85, log.get("test"))
+    work, ticks = asyncio.create_task(found), 0
     while not work.done():
         await asyncio.sleep(0.01)
         ticks += 1
-    assert {(0, 1), (2, 3)} <= set(work.result())
+    assert {("0", "1"), ("2", "3")} <= set(work.result())
     assert ticks > 10
     assert made.loaded
     await made.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.learning.playbook.file import dumped
+from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
