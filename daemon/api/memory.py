@@ -16,9 +16,17 @@ from urllib.parse import urlencode
 
 from ..core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ..learning.lessons.episodes import SIMILAR, TOP_K
-from ..learning.lessons.evaluation import EVALUATION, TEMPERATURE, evaluate
 from ..learning.lessons.picking import MARK, SAID
-from ..learning.lessons.reflexion import THRESHOLD, Case, Settings, reflect, should_reflect
+from ..learning.lessons.reflexion import (
+    EVALUATION,
+    TEMPERATURE,
+    THRESHOLD,
+    Case,
+    Settings,
+    evaluate,
+    reflect,
+    should_reflect,
+)
 from .asking import Asking
 from .prompts import nonce, tell, template
 

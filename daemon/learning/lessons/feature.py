@@ -20,12 +20,11 @@ from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
 from ..embed.vectors import Vectors
-from . import failures
+from . import jobs as failures
 from .give import FAULT, FindLessons, GiveLessons
 from .jobs import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
 from .page import LessonsPage
-from .postgres import read_url
-from .postgres_episodes import PostgresEpisodes
+from .postgres import PostgresEpisodes, read_url
 from .reflexion import should_reflect
 from .routes import EpisodeRoutes
 from .sqlite import SqliteEpisodes, forget_uses
@@ -172,4 +171,4 @@ class Memory(Feature):
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
         self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return [*failures.prune(REFLECT, now_ms), forget_uses(now_ms)]
+        return [*failures.lapse(REFLECT, now_ms), forget_uses(now_ms)]

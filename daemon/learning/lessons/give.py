@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,10 +26,10 @@ from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
 from ...engine.repositories import project_of
+from ...files.atomic import write_atomic
 from ...files.bounded import read_text
 from ...store import injections
 from ..texts import refusal
-from . import marks as lesson_marks
 from .episodes import SIMILAR, TOP_K, Candidate, gone, may_show
 from .picking import MARK, PURPOSE, SAID, SHOWN, Lesson, pick, prompt_of
 
@@ -41,6 +43,44 @@ if TYPE_CHECKING:
     from ...engine.world import World
     from ..embed.vectors import Vector, Vectors
     from .episodes import Episode, Episodes
+
+# Marks for the hooks of a host without a stream of orders: the sessions for which a late lesson waits.
+#
+# One empty file for each such session in ``<state folder>/lessons``. ``hook.sh`` asks the daemon at a tool
+# call only where there is one, so a session without lessons costs no request. It blocks: call it in a
+# thread.
+
+FOLDER: Final = "lessons"
+KEPT_S: Final = 7 * 86_400
+
+
+def mark(state_dir: Path, session: str, *, waits: bool) -> None:
+    """Whether a lesson waits for this session. Raises ``Unavailable``."""
+    file = state_dir / FOLDER / session
+    if not _is_name(session):
+        return
+    try:
+        if not waits:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"can't write {file}: {error.strerror}") from error
+    write_atomic(file, "", durable=False)
+
+
+def remove_old(state_dir: Path) -> None:
+    """The files of sessions that ended without a word."""
+    with suppress(OSError):
+        for file in (state_dir / FOLDER).iterdir():
+            if time.time() - file.stat().st_mtime > KEPT_S:
+                file.unlink(missing_ok=True)
+
+
+def _is_name(session: str) -> bool:
+    """Whether the id can be the name of a file, and of no other one."""
+    return 0 < len(session) <= 100 and all(c.isascii() and (c.isalnum() or c in "-_") for c in session)
+
 
 FAULT: Final = "episodes"
 FEW: Final = 5 * SHOWN
@@ -223,7 +263,7 @@ class GiveLessons:
 
     def prune(self) -> None:
         """The marks of sessions that ended without a word go. It blocks: call it in a thread."""
-        lesson_marks.remove_old(self._world.db.path.parent)
+        remove_old(self._world.db.path.parent)
 
     async def _look(self, s: Session, moment: Moment, asked: object) -> None:
         """Keep what the model chose, unless another task of the session began meanwhile."""
@@ -278,7 +318,7 @@ class GiveLessons:
             del self._marked[s.id]
         _bound(self._marked)
         try:
-            await asyncio.to_thread(lesson_marks.mark, self._world.db.path.parent, s.id, waits=waits)
+            await asyncio.to_thread(mark, self._world.db.path.parent, s.id, waits=waits)
         except Unavailable as e:
             self._world.log.info("no mark for hooks", session=s.id, error=str(e))
 

@@ -23,8 +23,7 @@ from ...engine.repositories import project_of
 from ...engine.upkeep import aged_ms
 from ...learning import tables
 from ...store import jobs as job_rows
-from . import failures
-from .episodes import cites, prune
+from .episodes import DAY_MS, cites, prune
 from .give import FAULT, is_there
 from .reflexion import (
     REFLEXION,
@@ -49,8 +48,74 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
+    from ...store.readonly import Reads
     from ..embed.vectors import Vectors
     from .episodes import Candidate, Episode, Episodes
+
+# Tasks that went badly and wait for their reflexion: one job each, with the worst of their verdicts.
+
+KEEP_DAYS: Final = 7
+KEPT: Final = 500
+BYTES: Final = 200_000  # of one
+_encode = msgspec.json.Encoder().encode
+_TEXT: Final = "iif(json_valid(CAST(body AS TEXT)), CAST(body AS TEXT), '{}')"
+_AT: Final = f"coalesce({_TEXT} ->> '$.at', 0)"
+_LAPSED: Final = (
+    f"kind = ? AND ({_AT} < min(?, (SELECT min({_AT}) FROM jobs WHERE kind = ?) + {DAY_MS}) "
+    "OR id <= coalesce("
+    "(SELECT id FROM jobs WHERE kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
+)
+
+
+def keep_failure(kind: str, key: str, lane: str, due: int, body: dict[str, Any]) -> Statement:
+    """Store one, or put off the one of this task that waits; of two the lower ``reward`` stays, the later one
+    of equals.
+    """
+    return (
+        "INSERT INTO jobs (kind, key, lane, due, body) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due, body = iif("
+        "json_valid(CAST(jobs.body AS TEXT)) AND CAST(excluded.body AS TEXT) ->> '$.reward' "
+        "> CAST(jobs.body AS TEXT) ->> '$.reward', jobs.body, excluded.body)",
+        [(kind, key, lane, due, _encode(body))],
+    )
+
+
+def drop_failures(kind: str, session: str) -> Statement:
+    """Those of this session: a person says that its verdict was wrong."""
+    return (
+        f"DELETE FROM jobs WHERE kind = ? AND {_TEXT} ->> '$.session' = ?",
+        [(kind, session)],
+    )
+
+
+def judged_tasks(db: Reads, session: str) -> list[str]:
+    """The tasks of a session that were judged."""
+    return [task for (task,) in db.read("SELECT DISTINCT task FROM verdicts WHERE session = ?", (session,))]
+
+
+def answers(db: Reads, purpose: str, session: str) -> int:
+    """How many calls of this purpose were answered for the session."""
+    ((count,),) = db.read(
+        "SELECT count(*) FROM ledger WHERE purpose = ? AND session = ? AND outcome = 'ok'",
+        (purpose, session),
+    )
+    return int(count)
+
+
+def lapse(kind: str, now: int) -> list[Statement]:
+    """Those of seven days, and those beyond the newest 500, lapse and are counted."""
+    row = (kind, now - KEEP_DAYS * DAY_MS, kind, kind, KEPT)
+    return [
+        (
+            "INSERT INTO learned_counts (directory, what, count) "
+            f"SELECT coalesce({_TEXT} ->> '$.directory', ''), 'memory.lapsed', count(*) FROM jobs "
+            f"WHERE {_LAPSED} GROUP BY 1 "
+            "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
+            [row],
+        ),
+        (f"DELETE FROM jobs WHERE {_LAPSED}", [row]),
+    ]
+
 
 REFLECT: Final = "memory.reflect"
 TIDY: Final = "memory.tidy"
@@ -65,7 +130,6 @@ SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 CONFIRMED_AT_ONCE: Final = 20
-DAY_MS: Final = 86_400_000
 TIDY_AFTER_MS: Final = 60_000
 AT_ONCE: Final = 32  # texts that are embedded together
 ROUNDS: Final = 2_000
@@ -112,10 +176,10 @@ class Reflexions:
         if found is None:
             return []
         body: dict[str, Any] = msgspec.to_builtins(found)
-        if len(msgspec.json.encode(body)) > failures.BYTES:
+        if len(msgspec.json.encode(body)) > BYTES:
             return [tables.count(directory, "memory.too_large")]
         key = identity(verdict.session, verdict.task)
-        return [failures.keep(REFLECT, key, LANE, self._world.clock.now_ms() + IDLE_MS, body)]
+        return [keep_failure(REFLECT, key, LANE, self._world.clock.now_ms() + IDLE_MS, body)]
 
     def soon(self, session: str, task: str) -> Statement:
         """The task is over: reflect on it, if it went badly."""
@@ -151,7 +215,7 @@ class Reflexions:
         if off or not self.on(found.directory, found.host):
             await self._over(job, found, "skipped", why="switched off")
             return None
-        if failures.answered(world.db, REFLEXION, found.session) >= PER_SESSION:
+        if answers(world.db, REFLEXION, found.session) >= PER_SESSION:
             await self._over(job, found, "skipped", why="its session had two")
             return None
         texts, memory = await asyncio.to_thread(world.prompt_texts, found.directory), world.settings.memory

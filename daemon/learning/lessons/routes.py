@@ -24,12 +24,11 @@ from ...learning import tables
 from ...store import ledger
 from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
-from . import failures
+from . import jobs as failures
 from .episodes import SIMILAR, TOP_K, Episode, Trigger, TriggerKind, cites
-from .evaluation import EVALUATION
 from .give import is_there
 from .jobs import REFLECT
-from .reflexion import REFLEXION, identity, reflection, shortened
+from .reflexion import EVALUATION, REFLEXION, identity, reflection, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -236,8 +235,8 @@ class EpisodeRoutes:
         ``Unavailable``.
         """
         db = self._world.db
-        await db.commit(failures.drop(REFLECT, session), durable=True)
-        ids = [identity(session, task) for task in failures.tasks(db, session)]
+        await db.commit(failures.drop_failures(REFLECT, session), durable=True)
+        ids = [identity(session, task) for task in failures.judged_tasks(db, session)]
         return await self._store.settle(ids, "dismissed") if ids else 0
 
     async def log(self, body: Mapping[str, Any]) -> Json:

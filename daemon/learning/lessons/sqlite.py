@@ -23,6 +23,7 @@ from ...core.errors import Unavailable
 from ...store import damage
 from ...store.db import ConflictError
 from ...store.retention import old
+from .episodes import DAY_MS
 from .rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, cosines, listed, plain, values
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DAY_MS: Final = 86_400_000
 LOADED: Final = 2_000  # vectors that are compared at once
 MOST: Final = 250_000  # that one search compares
 PLAIN: Final = 10_000  # without numpy: as many as take about a tenth of a second

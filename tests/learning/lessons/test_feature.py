@@ -14,7 +14,7 @@ from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import Candidate, Episode, Trigger
 from daemon.learning.lessons.feature import Memory
-from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
+from daemon.learning.lessons.postgres import PostgresEpisodes
 from daemon.store import ledger
 from daemon.store.db import Database
 from daemon.testing import FakeClock, ScriptedLLM

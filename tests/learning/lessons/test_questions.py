@@ -14,9 +14,9 @@ from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Reply, Usage
 from daemon.core.verdict import Missing, Severity, Verdict
 from daemon.learning.lessons.episodes import Episode, Trigger
-from daemon.learning.lessons.evaluation import Evaluation, evaluate, evaluation
 from daemon.learning.lessons.reflexion import (
     Case,
+    Evaluation,
     Failure,
     Reflection,
     Settings,
@@ -24,6 +24,8 @@ from daemon.learning.lessons.reflexion import (
     confirms,
     context_of,
     episode,
+    evaluate,
+    evaluation,
     failure,
     identity,
     or_whole,
