@@ -20,9 +20,8 @@ from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
 from ..embed.vectors import Vectors
-from . import jobs as failures
 from .give import FAULT, FindLessons, GiveLessons
-from .jobs import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
+from .jobs import REFLECT, TIDY, EpisodeJobs, author, lapse
 from .page import LessonsPage
 from .postgres import PostgresEpisodes, read_url
 from .reflexion import should_reflect
@@ -62,11 +61,10 @@ class Memory(Feature):
                 partial(read_url, file), world.db, world.clock.now_ms, author(), repository_of
             )
         self._vectors = Vectors(world.embedder, world.log)
-        self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
-        self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
+        self._jobs = EpisodeJobs(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self.find = FindLessons(world, self.store, self._vectors, self._home)
         self._give = GiveLessons(world, parts.asking, self.find)
-        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find, self._jobs)
         self._page = LessonsPage(parts, self._routes)
         self._counts: Mapping[str, int] = {}
 
@@ -78,13 +76,13 @@ class Memory(Feature):
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
         """A bad turn is stored with its verdict."""
         s = self._world.sessions.get(verdict.session)
-        if s is None or verdict.state not in JUDGED or not self._reflexions.on(directory, s.host):
+        if s is None or verdict.state not in JUDGED or not self._jobs.on(directory, s.host):
             return ()
-        return self._reflexions.keep(verdict, case, directory, s.host)
+        return self._jobs.keep(verdict, case, directory, s.host)
 
     def closed(self, task: ClosedTask) -> Sequence[Statement]:
         """Now it can be reflected on."""
-        return (self._reflexions.soon(task.session, task.task),) if self.enabled else ()
+        return (self._jobs.soon(task.session, task.task),) if self.enabled else ()
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
         """The first verdict after lessons were given says whether they helped."""
@@ -102,7 +100,7 @@ class Memory(Feature):
             return
         self._give.heard(after, event)
         if before is None and isinstance(event, ev.SessionSeen) and not after.judge:
-            self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+            self._world.spawn(self._due_soon(self._jobs.retry(after.directory)), "memory")
 
     def places(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where lessons are given there."""
@@ -126,7 +124,7 @@ class Memory(Feature):
 
     async def work(self, job: Job) -> None:
         """Reflect, or keep what is there in order."""
-        await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
+        await self._jobs.work(job)
         await self._count()
 
     async def _count(self) -> None:
@@ -137,7 +135,7 @@ class Memory(Feature):
 
     def first_jobs(self) -> Sequence[Statement]:
         """The memory is kept in order from now on."""
-        return self._upkeep.first_jobs() if self.enabled else ()
+        return self._jobs.first() if self.enabled else ()
 
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""
@@ -157,8 +155,8 @@ class Memory(Feature):
             "episodes": dict(self._counts),
             "waiting": self.parts.jobs.waiting().get(REFLECT, 0),
             **tables.counts(world.db, "memory."),
-            "over_limit": self._reflexions.over_limit,
-            "fallback_mode_active": bool(self._reflexions.degraded),
+            "over_limit": self._jobs.over_limit,
+            "fallback_mode_active": bool(self._jobs.degraded),
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "embedding": self._vectors.model,
             "embedding_loaded": self._vectors.loaded,
@@ -171,4 +169,4 @@ class Memory(Feature):
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed."""
         self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return [*failures.lapse(REFLECT, now_ms), forget_uses(now_ms)]
+        return [*lapse(now_ms), forget_uses(now_ms)]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...core.llm import Reply
     from ...core.reply import Answer
     from ...core.verdict import Verdict
+    from ...judge.case import Case as Judged
 
 # The question how good an answer is, from -1 to 1.
 
@@ -174,19 +175,9 @@ def shortened(text: str, most: int = CHARS) -> str:
     return kept or text
 
 
-def failure(
-    verdict: Verdict,
-    *,
-    requests: Sequence[str],
-    final: str,
-    evidence: Evidence,
-    directory: str,
-    host: str,
-    rounds: Iterable[str] = (),
-    model: Model | None = None,
-) -> Failure | None:
+def failure(verdict: Verdict, case: Judged, directory: str, host: str) -> Failure | None:
     """What is kept of a judged turn; None when it has no reward or the person's words are not there."""
-    query = head_and_tail("\n\n".join(t.strip() for t in requests if t.strip()), QUERY_CHARS)
+    query = head_and_tail("\n\n".join(t.strip() for t in case.requests if t.strip()), QUERY_CHARS)
     if verdict.reward is None or not query:
         return None
     return Failure(
@@ -198,13 +189,13 @@ def failure(
         host=host,
         reward=verdict.reward,
         query=query,
-        context=context_of(evidence),
-        answer=head_and_tail(final.strip() or NO_ANSWER, ANSWER_CHARS),
-        reasoning=reasoning_of(verdict, rounds),
-        proof=proof_of(verdict, evidence),
-        files=tuple(dict.fromkeys(f.path for f in evidence.files))[:FILES_KEPT],
-        triggers=triggers_of(evidence),
-        model=model,
+        context=context_of(case.evidence),
+        answer=head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS),
+        reasoning=reasoning_of(verdict, case.rounds),
+        proof=proof_of(verdict, case.evidence),
+        files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
+        triggers=triggers_of(case.evidence),
+        model=case.model,
     )
 
 

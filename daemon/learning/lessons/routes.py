@@ -24,11 +24,9 @@ from ...learning import tables
 from ...store import ledger
 from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
-from . import jobs as failures
 from .episodes import SIMILAR, TOP_K, Episode, Trigger, TriggerKind, cites
 from .give import is_there
-from .jobs import REFLECT
-from .reflexion import EVALUATION, REFLEXION, identity, reflection, shortened
+from .reflexion import EVALUATION, REFLEXION, reflection, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from ..embed.vectors import Vectors
     from .episodes import Candidate, Episodes, State
     from .give import FindLessons, Found
+    from .jobs import EpisodeJobs
 
 LONGEST: Final = 20_000
 MOST: Final = 1_000
@@ -80,16 +79,13 @@ class EpisodeRoutes:
     """One for the daemon."""
 
     def __init__(
-        self,
-        world: World,
-        store: Episodes,
-        vectors: Vectors,
-        find: FindLessons,
+        self, world: World, store: Episodes, vectors: Vectors, find: FindLessons, jobs: EpisodeJobs
     ) -> None:
         self._world = world
         self._store = store
         self._vectors = vectors
         self._find = find
+        self._jobs = jobs
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -228,16 +224,7 @@ class EpisodeRoutes:
     async def withdraw(self, body: Mapping[str, Any]) -> Json:
         """``session``: a verdict of it was wrong, so what it taught is taken back."""
         session = _text(body, "session")
-        return {"session": session, "withdrawn": await self.take_back(session)}
-
-    async def take_back(self, session: str) -> int:
-        """Dismiss the lessons of this session, and what waits of it. Returns how many. Raises
-        ``Unavailable``.
-        """
-        db = self._world.db
-        await db.commit(failures.drop_failures(REFLECT, session), durable=True)
-        ids = [identity(session, task) for task in failures.judged_tasks(db, session)]
-        return await self._store.settle(ids, "dismissed") if ids else 0
+        return {"session": session, "withdrawn": await self._jobs.withdraw(session)}
 
     async def log(self, body: Mapping[str, Any]) -> Json:
         """``api_name``, ``model``, ``input_tokens``, ``output_tokens``, ``cost``, ``currency``: a call that a
