@@ -309,7 +309,8 @@ def lapse(now: int) -> list[Statement]:
     count = (
         "INSERT INTO learned_counts (directory, what, count) "
         f"SELECT coalesce({_TEXT} ->> '$.directory', ''), 'memory.lapsed', count(*) FROM jobs "
-        f"WHERE {_LAPSED} GROUP BY 1 ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count"
+        f"WHERE {_LAPSED} GROUP BY 1 "
+        "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count"
     )
     return [(count, [row]), (f"DELETE FROM jobs WHERE {_LAPSED}", [row])]
 

@@ -279,7 +279,7 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     assert states == {"x": ("quarantined", False), "s1": ("quarantined", True)}
     assert [e.session for e in await find.for_task(project, TASK)] == ["s1"]
     found = await find.similar(project, TASK, least=-1.0, by_words=True, vouched=True)
-    assert [f.candidate.episode.session for f in found] == ["s1"]
+    assert [f.episode.session for f in found] == ["s1"]
     await site.memory.store.settle([theirs.id], "confirmed")
     assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
     await another.close()

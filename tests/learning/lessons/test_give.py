@@ -397,7 +397,7 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     await site.memory.store.add(e)
     fine = row.get("query") == BIG
     (stored,) = await site.memory.find.similar(e.project, "task parser", by_words=True)
-    assert stored.candidate.episode == e, "a person can see it"
+    assert stored.episode == e, "a person can see it"
     assert await site.asked(await site.session(), TASK, *([FIRST] if fine else [])) == (GIVEN if fine else "")
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     asked = {"directory": str(site.project), "query": "task parser", "by_words": "1", "vouched": "1"}

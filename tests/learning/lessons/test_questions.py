@@ -14,6 +14,7 @@ from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Reply, Usage
 from daemon.core.verdict import Missing, Severity, Verdict
 from daemon.judge.case import Case as Judged
+from daemon.judge.case import Templates
 from daemon.learning.lessons.episodes import Episode, Trigger
 from daemon.learning.lessons.reflexion import (
     Case,
@@ -51,7 +52,7 @@ def verdict(severity: Severity = Severity.HIGH, **more: Any) -> Verdict:
 
 
 def judged(requests: tuple[str, ...], final: str, evidence: Evidence, **more: Any) -> Judged:
-    return Judged("s1", "t1", "u1", 7, "n", requests, (), final, evidence, {}, **more)
+    return Judged("s1", "t1", "u1", 7, "n", requests, (), final, evidence, Templates("", ""), **more)
 
 
 def failed(evidence: Evidence = EVIDENCE, **more: Any) -> Failure:
@@ -263,4 +264,4 @@ def test_what_confirms() -> None:
     new = made(session="s2", triggers=trigger)
     assert confirms(new, old)
     for other in ({"session": "s1"}, {"proof": ""}, {"project": "/other"}, {"triggers": ()}):
-        assert not confirms(replace(new, **other), old)  # type: ignore[arg-type]
+        assert not confirms(replace(new, **other), old)
