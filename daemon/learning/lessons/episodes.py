@@ -1,23 +1,21 @@
 """Episodes: tasks that ended badly, each with the lesson that was drawn from it (AC-2.6.2, AC-2.6.3).
 
-Their types, the port that the stores implement, which lesson may be shown, and what is forgotten: lessons
-whose subject is gone, that say what another says, that nobody needed, that did not help, and those above the
-cap of a project. Decisions only: the caller looks at the disk and changes the store.
+Their types, which lesson may be shown, and what is forgotten: lessons whose subject is gone, that say what
+another says, that nobody needed, that did not help, and those above the cap of a project. Decisions only: the
+caller looks at the disk and changes the store.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from ...core.given import folded
 from ..texts import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from ..embed.vectors import Vector
+    from collections.abc import Callable, Collection, Iterable
 
 State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
@@ -101,67 +99,6 @@ class Candidate:
     bm25: float | None = None
     use: Use = Use()
     vouched: bool = True
-
-
-class Episodes(Protocol):
-    """A store of episodes. Each method raises ``Unavailable`` when the store can't be reached."""
-
-    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """Store it. False when the store has an episode of this id already; then nothing changes."""
-        ...
-
-    async def get(self, ids: Collection[str]) -> list[Candidate]:
-        """Those of these ids that are stored, without scores."""
-        ...
-
-    async def page(
-        self,
-        projects: Collection[str] | None,
-        *,
-        state: State | None = None,
-        after: str = "",
-        limit: int = 100,
-    ) -> list[Candidate]:
-        """The next episodes after the id ``after``, newest first. ``projects``: None for all."""
-        ...
-
-    async def search(
-        self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
-    ) -> list[Candidate]:
-        """The nearest by vector; without one the best by words. At most ``limit``, no dismissed ones. Only
-        vectors of the same model are compared.
-        """
-        ...
-
-    async def settle(self, ids: Collection[str], state: State) -> int:
-        """How many are in that state now that were not."""
-        ...
-
-    async def count_use(
-        self, id_: str, session: str, at: int, outcome: Literal["given", "helped", "failed"]
-    ) -> None:
-        """Count once for each session and outcome."""
-        ...
-
-    async def forget(self, ids: Collection[str]) -> int:
-        """Delete them for good. How many there were."""
-        ...
-
-    async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """Those that have no vector of this model, newest first."""
-        ...
-
-    async def embed(self, vectors: Mapping[str, Vector]) -> None:
-        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
-        ...
-
-    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """How many in each state, and ``bytes``."""
-        ...
-
-    async def close(self) -> None:
-        """Give back connections."""
-        ...
 
 
 def may_show(episode: Episode, project: str) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from .episodes import Episodes
+    from .sqlite import Episodes
 
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})

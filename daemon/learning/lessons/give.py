@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ...engine.features.feature import Place
     from ...engine.world import World
     from ..embed.vectors import Vector, Vectors
-    from .episodes import Episode, Episodes
+    from .episodes import Episode
+    from .sqlite import Episodes
 
 FAULT: Final = "episodes"
 FOLDER: Final = "lessons"

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..embed.vectors import Vectors
-    from .episodes import Candidate, Episode, Episodes
+    from .episodes import Candidate, Episode
+    from .sqlite import Episodes
 
 REFLECT: Final = "memory.reflect"
 TIDY: Final = "memory.tidy"

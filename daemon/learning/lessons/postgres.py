@@ -139,7 +139,7 @@ def named(url: str) -> str:
 
 
 class PostgresEpisodes:
-    """See the module; an ``Episodes``. Connects when it is first used."""
+    """See the module; the same as ``SqliteEpisodes``. Connects when it is first used."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class PostgresEpisodes:
         self._failed = (-PAUSE_MS, "")  # when, and why
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """See ``Episodes``. That this person wrote it is noted first, so that no kill leaves it unknown."""
+        """See ``SqliteEpisodes``. It is noted first who wrote it, so that no kill leaves it unknown."""
         row = dict(zip(COLUMNS, values(replace(episode, author=episode.author or self._author)), strict=True))
         state, given = row.pop("state"), await self._given([episode.project])
         async with self._transaction() as c:
@@ -182,7 +182,7 @@ class PostgresEpisodes:
             return done.rowcount == 1
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
+        """See ``SqliteEpisodes``."""
         return await self._found("e.id = ANY(%(ids)s)", ids=listed(ids))
 
     async def page(
@@ -193,7 +193,7 @@ class PostgresEpisodes:
         after: str = "",
         limit: int = 100,
     ) -> list[Candidate]:
-        """See ``Episodes``."""
+        """See ``SqliteEpisodes``."""
         return await self._found(
             f"{_HERE} AND (%(state)s::text IS NULL OR {_KNOWN} = %(state)s) "
             "AND (%(after)s = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = %(after)s))",
@@ -206,7 +206,7 @@ class PostgresEpisodes:
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
-        """See ``Episodes``. Vectors are compared one by one: a project has some hundred."""
+        """See ``SqliteEpisodes``. Vectors are compared one by one: a project has some hundred."""
         live = f"{_HERE} AND {_KNOWN} <> 'dismissed'"
         order, given = 'score DESC, e.id COLLATE "C"', {"projects": projects, "limit": limit}
         if vector is None:
@@ -221,7 +221,7 @@ class PostgresEpisodes:
         return await self._found(where, order, score="1 - (e.embedding <=> %(vector)s::vector)", **given)
 
     async def settle(self, ids: Collection[str], state: State) -> int:
-        """See ``Episodes``: here, and for all where an episode is one's own."""
+        """See ``SqliteEpisodes``: here, and for all where an episode is one's own."""
         found = await self._read("e.id = ANY(%(ids)s)", ids=listed(ids))
         changed = {one.episode.id: (state, digest) for one, digest in found if one.episode.state != state}
         async with self._transaction() as c:
@@ -233,7 +233,7 @@ class PostgresEpisodes:
         return len(changed)
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
-        """See ``Episodes``. Which sessions were counted is forgotten after ``USES_DAYS``."""
+        """See ``SqliteEpisodes``. Which sessions were counted is forgotten after ``USES_DAYS``."""
         async with self._transaction() as c:
             await c.execute(
                 "WITH used AS (INSERT INTO episode_uses (episode, session, outcome, at) "
@@ -249,7 +249,7 @@ class PostgresEpisodes:
             )
 
     async def forget(self, ids: Collection[str]) -> int:
-        """See ``Episodes``: this reader's own. Those of others are dismissed here."""
+        """See ``SqliteEpisodes``: this reader's own. Those of others are dismissed here."""
         given = await self._given(None)
         async with self._transaction() as c:
             sql = "DELETE FROM episode_memory WHERE id = ANY(%(ids)s) AND owner = %(me)s RETURNING id"
@@ -259,12 +259,12 @@ class PostgresEpisodes:
         return len(gone) + (await self.settle(others, "dismissed") if others else 0)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """See ``Episodes``: this reader's own."""
+        """See ``SqliteEpisodes``: this reader's own."""
         where = "e.owner = %(me)s AND e.model IS DISTINCT FROM %(model)s"
         return [c.episode for c in await self._found(where, model=model, limit=limit)]
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
-        """See ``Episodes``."""
+        """See ``SqliteEpisodes``."""
         async with self._transaction() as c, c.cursor() as cursor:
             await cursor.executemany(
                 "UPDATE episode_memory SET model = %s, embedding = %s::vector WHERE id = %s",
@@ -272,7 +272,7 @@ class PostgresEpisodes:
             )
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """See ``Episodes``: the states are this reader's."""
+        """See ``SqliteEpisodes``: the states are this reader's."""
         given = await self._given(projects)
         async with self._transaction() as c:
             sql = f"SELECT {_KNOWN}, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY 1"
@@ -281,7 +281,7 @@ class PostgresEpisodes:
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
 
     async def close(self) -> None:
-        """See ``Episodes``. The daemon's database stays open."""
+        """See ``SqliteEpisodes``. The daemon's database stays open."""
         async with self._lock:
             self._closed = True
             if self._conn is not None:

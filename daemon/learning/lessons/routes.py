@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
     from ...engine.world import World
     from ..embed.vectors import Vectors
-    from .episodes import Candidate, Episodes
+    from .episodes import Candidate
     from .give import FindLessons
     from .jobs import EpisodeJobs
+    from .sqlite import Episodes
 
 LONGEST: Final = 20_000
 MOST: Final = 1_000

@@ -1,4 +1,4 @@
-"""Episodes in the daemon's own database (AC-2.6.3). ``learning.lessons.episodes`` says what a store does.
+"""Episodes in the daemon's own database (AC-2.6.3); ``PostgresEpisodes`` does the same, by the same names.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
 their own and run in a thread, so that a long search holds up neither the loop nor other readers. A search by
@@ -15,7 +15,7 @@ from contextlib import suppress
 from heapq import nlargest
 from importlib.util import find_spec
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from ...store.db import Database, Statement
     from ..embed.vectors import Vector
     from .episodes import Candidate, Episode, State
+    from .postgres import PostgresEpisodes
     from .rows import Outcome
+
+    Episodes: TypeAlias = "SqliteEpisodes | PostgresEpisodes"
+    """Where episodes are kept."""
 
 T = TypeVar("T")
 
@@ -53,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SqliteEpisodes:
-    """See the module; an ``Episodes``."""
+    """See the module. Each method raises ``Unavailable`` when the store can't be reached."""
 
     def __init__(self, db: Database) -> None:
         """Opens nothing yet. ``db`` stays its owner's to close."""
@@ -63,7 +67,7 @@ class SqliteEpisodes:
         self._closed = False
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """See ``Episodes``."""
+        """Store it. False when the store has an episode of this id already; then nothing changes."""
         try:
             await self._db.commit(*_insert(episode, vector), durable=True)
         except ConflictError:
@@ -71,7 +75,7 @@ class SqliteEpisodes:
         return True
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
+        """Those of these ids that are stored, without scores."""
         rows = await self._read(
             f"SELECT {_ALL} FROM episode_memory AS e WHERE e.{_THESE} ORDER BY at DESC, id DESC",
             (_json(ids),),
@@ -98,7 +102,7 @@ class SqliteEpisodes:
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
-        """See ``Episodes``."""
+        """The nearest by vector, of the same model only; without one the best by words. No dismissed ones."""
         try:
             return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
         except Unavailable as e:
@@ -108,7 +112,7 @@ class SqliteEpisodes:
         return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
 
     async def settle(self, ids: Collection[str], state: State) -> int:
-        """See ``Episodes``."""
+        """How many are in that state now that were not."""
         return await self._db.commit(
             (
                 f"UPDATE episode_memory SET state = ? WHERE state != ? AND {_THESE}",
@@ -118,7 +122,7 @@ class SqliteEpisodes:
         )
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
-        """See ``Episodes``."""
+        """Count once for each session and outcome."""
         id_, session = plain(id_), plain(session)
         await self._db.commit(
             (
@@ -135,13 +139,13 @@ class SqliteEpisodes:
         )
 
     async def forget(self, ids: Collection[str]) -> int:
-        """See ``Episodes``."""
+        """Delete them for good. How many there were."""
         there = await self._read(f"SELECT id FROM episode_memory WHERE {_THESE}", (_json(ids),))
         await self._db.commit((f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(ids),)]), durable=True)
         return len(there)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """See ``Episodes``."""
+        """Those that have no vector of this model, newest first."""
         rows = await self._read(
             f"SELECT {_ALL} FROM episode_memory AS e WHERE NOT EXISTS (SELECT 1 FROM episode_vectors AS v "
             "WHERE v.episode = e.key AND v.model = ?) ORDER BY e.at DESC, e.id DESC LIMIT ?",
@@ -150,11 +154,11 @@ class SqliteEpisodes:
         return [candidate(row).episode for row in rows]
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
-        """See ``Episodes``."""
+        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
         await self._db.commit(_vectors(vectors))
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """See ``Episodes``."""
+        """How many in each state, and ``bytes``."""
         rows = await self._read(
             f"SELECT state, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY state",
             (_json(projects),),
@@ -163,7 +167,7 @@ class SqliteEpisodes:
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
 
     async def close(self) -> None:
-        """See ``Episodes``. The database stays open: it is not this store's."""
+        """Give back the connection. The database stays open: it is not this store's."""
         await asyncio.to_thread(self._close)
 
     # --- in a thread --------------------------------------------------------------------------------
