@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from .postgres import PostgresEpisodes
     from .rows import Outcome
 
-    Episodes: TypeAlias = "SqliteEpisodes | PostgresEpisodes"
-    """Where episodes are kept."""
-
 T = TypeVar("T")
+Episodes: TypeAlias = "SqliteEpisodes | PostgresEpisodes"
 
 LOADED: Final = 2_000  # vectors that are compared at once
 MOST: Final = 250_000  # that one search compares
