@@ -70,11 +70,6 @@ class OpenAIEmbedder(SdkClient):
         return f"{self._asked_model} at {self._asked(self._asked_model).host}"
 
     @property
-    def dimensions(self) -> int:
-        """See ``Embedder``: known after the first answer."""
-        return self._dimensions
-
-    @property
     def loaded(self) -> bool:
         """See ``Embedder``: the client is there, and the server has answered."""
         return self._client is not None and self._dimensions > 0

@@ -82,11 +82,6 @@ class Embedder(Protocol):
         ...
 
     @property
-    def dimensions(self) -> int:
-        """How many numbers each of its vectors has; 0 while that is not known."""
-        ...
-
-    @property
     def loaded(self) -> bool:
         """Whether the next call needs nothing that takes long before it."""
         ...

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import stat
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +32,7 @@ from .rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, floats, listed,
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from psycopg import AsyncConnection
 
@@ -365,28 +365,23 @@ class PostgresEpisodes:
                 raise Unavailable("the episodes are closed")
             if self._now() - self._failed[0] < PAUSE_MS:
                 raise Unavailable(self._failed[1])
-            with self._told():
+            try:
                 if self._conn is None or self._conn.closed:
                     self._conn = await self._connected()
                 async with self._conn.transaction():
                     yield self._conn
+            except UserError as error:
+                self._failed = (self._now(), str(error))
+                raise Unavailable(str(error)) from None
+            except Exception as error:
+                import psycopg
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except UserError as error:
-            self._failed = (self._now(), str(error))
-            raise Unavailable(str(error)) from None
-        except Exception as error:
-            import psycopg
-
-            if not isinstance(error, psycopg.Error):
-                raise
-            message = f"{self.name} does not answer: {_first(error)}"
-            if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-                self._failed = (self._now(), message)
-            raise Unavailable(message) from None
+                if not isinstance(error, psycopg.Error):
+                    raise
+                message = f"{self.name} does not answer: {_first(error)}"
+                if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+                    self._failed = (self._now(), message)
+                raise Unavailable(message) from None
 
     async def _connected(self) -> AsyncConnection[Any]:
         url = self._url()

@@ -101,13 +101,17 @@ class SqliteEpisodes:
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
         """The nearest by vector, of the same model only; without one the best by words. No dismissed ones."""
+
+        def search(c: sqlite3.Connection) -> list[Candidate]:
+            return self._search(c, words, vector, projects, limit)
+
         try:
-            return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+            return await self._in_thread(search)
         except Unavailable as e:
             if "malformed" not in str(e):
                 raise
         await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
-        return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+        return await self._in_thread(search)
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """How many are in that state now that were not."""
@@ -166,7 +170,15 @@ class SqliteEpisodes:
 
     async def close(self) -> None:
         """Give back the connection. The database stays open: it is not this store's."""
-        await asyncio.to_thread(self._close)
+
+        def closed() -> None:
+            with self._lock:
+                self._closed = True
+                if self._conn is not None:
+                    with suppress(sqlite3.Error):
+                        self._conn.close()
+
+        await asyncio.to_thread(closed)
 
     # --- in a thread --------------------------------------------------------------------------------
 
@@ -174,25 +186,24 @@ class SqliteEpisodes:
         return await self._in_thread(lambda c: c.execute(sql, parameters).fetchall())
 
     async def _in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.to_thread(self._locked, work)
+        def done() -> T:
+            with self._lock:
+                if self._closed:
+                    raise Unavailable("the episodes are closed")
+                try:
+                    if self._conn is None:
+                        self._conn = sqlite3.connect(
+                            f"{self._db.path.absolute().as_uri()}?mode=ro",
+                            uri=True,
+                            isolation_level=None,
+                            check_same_thread=False,
+                        )
+                        self._conn.text_factory = damage.text
+                    return work(self._conn)
+                except sqlite3.Error as e:
+                    raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e
 
-    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock:
-            if self._closed:
-                raise Unavailable("the episodes are closed")
-            try:
-                if self._conn is None:
-                    self._conn = sqlite3.connect(
-                        f"{self._db.path.absolute().as_uri()}?mode=ro",
-                        uri=True,
-                        timeout=5.0,
-                        isolation_level=None,
-                        check_same_thread=False,
-                    )
-                    self._conn.text_factory = damage.text
-                return work(self._conn)
-            except sqlite3.Error as e:
-                raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e
+        return await asyncio.to_thread(done)
 
     def _search(
         self,
@@ -221,8 +232,8 @@ class SqliteEpisodes:
         rows = c.execute(
             f"SELECT -bm25(episode_words) AS score, {_ALL} FROM episode_words "
             "CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
-            "WHERE (?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1))) "
-            "AND e.state != 'dismissed' AND episode_words MATCH ?2 ORDER BY score DESC, e.id LIMIT ?3",
+            f"WHERE {_HERE} AND e.state != 'dismissed' AND episode_words MATCH ?2 "
+            "ORDER BY score DESC, e.id LIMIT ?3",
             (projects, " OR ".join(f'"{word}"' for word in list(wanted)[:ASKED]), limit),
         )
         return [candidate(row, None, float(score)) for score, *row in rows]
@@ -244,13 +255,6 @@ class SqliteEpisodes:
             near = zip((key for key, _ in block), scores, strict=True)
             best = nlargest(limit, [*best, *near], key=itemgetter(1))
         return dict(best)
-
-    def _close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._conn is not None:
-                with suppress(sqlite3.Error):
-                    self._conn.close()
 
 
 def forget_uses(now: int) -> Statement:

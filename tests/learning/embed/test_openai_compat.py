@@ -137,7 +137,7 @@ async def test_a_later_call_with_other_sizes_is_refused(server: LlmServer) -> No
     """The same address, and another model behind it."""
     server.script(Embeds(), Embeds(vector=lambda _: [1.0, 2.0]))
     made = OpenAIEmbedder(api_key="", model="small", base_url=server.url)
-    assert (await made.embed(["a"])).dimensions == made.dimensions == len(letters(""))
+    assert (await made.embed(["a"])).dimensions == len(letters(""))
     with pytest.raises(BadReply, match="vectors of 27 and 2"):
         await made.embed(["a"])
     await made.close()

@@ -15,6 +15,7 @@ from daemon.core.errors import Unavailable
 from daemon.engine.projects import TTL_MS
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.give import mark
 from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.learning.lessons.picking import SHOWN
 from daemon.learning.texts import has_hidden
@@ -142,6 +143,15 @@ async def test_a_mark_goes_with_the_session(site: Site) -> None:
     assert site.mark(c)
     await c.hook("SessionEnd", reason="other")
     await site.sim.settle()
+    assert not site.mark(c)
+
+
+async def test_a_mark_of_before_goes_at_the_next_prompt(site: Site) -> None:
+    """A daemon that was killed leaves it; no hook asks for nothing at each call from then on."""
+    c = await site.session()
+    mark(site.sim.folder / "state", c.session, waits=True)
+    assert site.mark(c)
+    assert await site.asked(c, TASK) == ""
     assert not site.mark(c)
 
 
