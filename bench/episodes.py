@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.stand import Table, median, percentile
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
+from daemon.learning.lessons.postgres import PostgresEpisodes
 from daemon.learning.lessons.sqlite import SqliteEpisodes
 from daemon.store.db import Database
 from tests.support.machine.postgres import start, stop

@@ -16,16 +16,26 @@ from urllib.parse import urlencode
 
 from ..core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ..learning.lessons.episodes import SIMILAR, TOP_K
-from ..learning.lessons.evaluation import EVALUATION, TEMPERATURE, evaluate
 from ..learning.lessons.picking import MARK, SAID
-from ..learning.lessons.reflexion import THRESHOLD, Case, Settings, reflect, should_reflect
+from ..learning.lessons.reflexion import (
+    EVALUATION,
+    TEMPERATURE,
+    THRESHOLD,
+    Case,
+    Settings,
+    evaluate,
+    or_whole,
+    reflect,
+    should_reflect,
+)
+from ..learning.lessons.reflexion import reflection as sections
+from ..learning.texts import refusal
 from .asking import Asking, nonce, tell, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..core.reply import Answer
-    from ..learning.lessons.reflexion import Reflection
 
 __all__ = [
     "evaluate_answer",
@@ -41,13 +51,6 @@ __all__ = [
 
 Json = dict[str, Any]
 HAIKU_DOWN: Final = "haiku_api_unavailable"
-SETTINGS: Final = {
-    "base.memory.reflexion.model": "memory.model",
-    "base.memory.reflexion.temperature": "memory.temperature_percent",
-    "base.memory.reflexion.max_tokens": "memory.max_tokens",
-    "base.memory.evaluation.reward_threshold": "memory.threshold_percent",
-}
-"""The settings of the requirements, and those of reflectd that they are."""
 
 
 async def evaluate_answer(query: str, context: list[str], answer: str) -> Json:
@@ -98,8 +101,11 @@ def store_episode(
     ``generate_reflection`` gave. Raises ``Unavailable`` without a daemon, ``UserError`` for a lesson that may
     not be kept.
     """
-    text = reflection if isinstance(reflection, str) else _text_of(reflection)
-    if text.strip() and _reflection(text) is None:
+    text = reflection
+    if not isinstance(text, str):
+        parts = f"Problem: {text.get('problem', '')}\nLesson: {text.get('lesson', '')}"
+        text = text.get("full_reflection", "") or parts
+    if text.strip() and sections(text) is None:
         text = f"Lesson: {' '.join(text.split())}"
     body = {"query": query, "reward": reward, "reflection": text, "directory": _here(directory)}
     found: Json = _daemon("POST", "/v1/features/memory/add", body)["episode"]
@@ -128,9 +134,7 @@ def search_episodes(
 
 def lessons_for_context(episodes: Iterable[Mapping[str, Any]]) -> str:
     """The lessons of these rows as a section for a prompt; "" without any (AC-2.6.4)."""
-    from ..learning.texts import refusal
-
-    lessons = [str(e.get("lesson") or _lesson(str(e.get("reflection", "")))) for e in episodes]
+    lessons = [str(e.get("lesson") or or_whole(str(e.get("reflection", ""))).lesson) for e in episodes]
     lines = [SAID.format(lesson) for lesson in dict.fromkeys(lessons) if not refusal(lesson)]
     return "\n".join([MARK, *lines]) if lines else ""
 
@@ -268,20 +272,3 @@ def _daemon(
 
 def _here(directory: str | None) -> str:
     return os.path.realpath(directory if directory is not None else Path.cwd())
-
-
-def _reflection(text: str) -> Reflection | None:
-    from ..learning.lessons.reflexion import reflection
-
-    return reflection(text)
-
-
-def _lesson(text: str) -> str:
-    from ..learning.lessons.reflexion import or_whole
-
-    return or_whole(text).lesson
-
-
-def _text_of(found: Mapping[str, str]) -> str:
-    full = found.get("full_reflection", "")
-    return full or f"Problem: {found.get('problem', '')}\nLesson: {found.get('lesson', '')}"

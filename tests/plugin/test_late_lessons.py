@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.learning.lessons import marks as lesson_marks
+from daemon.learning.lessons import give as lesson_marks
 from tests.plugin.hook_runs import JSON, SCRIPTS, SILENT, Hook, http, made
 
 if TYPE_CHECKING:

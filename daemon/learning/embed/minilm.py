@@ -66,7 +66,6 @@ class MiniLM:
     """
 
     model = MODEL
-    dimensions = DIMENSIONS
 
     def __init__(
         self, *, idle_s: float = IDLE_S, weights: File = WEIGHTS, vocabulary: File = VOCABULARY

@@ -70,11 +70,6 @@ class OpenAIEmbedder(SdkClient):
         return f"{self._asked_model} at {self._asked(self._asked_model).host}"
 
     @property
-    def dimensions(self) -> int:
-        """See ``Embedder``: known after the first answer."""
-        return self._dimensions
-
-    @property
     def loaded(self) -> bool:
         """See ``Embedder``: the client is there, and the server has answered."""
         return self._client is not None and self._dimensions > 0
@@ -83,17 +78,19 @@ class OpenAIEmbedder(SdkClient):
         """See ``Embedder``."""
         if not all(text.strip() for text in texts):
             raise ValueError("a text without a visible character has no meaning to compare")
-        found, said = Embedded(self.model), ""
+        rows: list[list[float]] = []
+        said = ""
         for at in range(0, len(texts), BATCH):
             batch = [_sendable(text) for text in texts[at : at + BATCH]]
             listed = await self._batch(batch)
             if at and listed.model != said:
                 raise BadReply(f"embed: two models answered, {said[:80]!r} and {listed.model[:80]!r}")
             said = listed.model
-            try:
-                found = found.plus(embedded(self.model, _in_order(listed, len(batch))))
-            except ValueError as error:
-                raise BadReply(f"embed: {self.model}: {error}") from None
+            rows += _in_order(listed, len(batch), self.model)
+        try:
+            found = embedded(self.model, rows)
+        except ValueError as error:
+            raise BadReply(f"embed: {self.model}: {error}") from None
         if self._dimensions and found.rows and found.dimensions != self._dimensions:
             raise BadReply(f"embed: {self.model} made vectors of {self._dimensions} and {found.dimensions}")
         self._dimensions = found.dimensions or self._dimensions
@@ -144,11 +141,11 @@ def _sendable(text: str) -> str:
     return redact(text).encode("utf-8", "replace").decode()[:MOST_CHARS]
 
 
-def _in_order(listed: _List, texts: int) -> list[list[float]]:
-    """The vectors by their index. Raises ``ValueError`` unless there is one for each text."""
+def _in_order(listed: _List, texts: int, model: str) -> list[list[float]]:
+    """The vectors by their index. Raises ``BadReply`` unless there is one for each text."""
     rows = {one.index: one.embedding for one in listed.data}
     if len(listed.data) != texts or rows.keys() != set(range(texts)):
-        raise ValueError(f"{len(listed.data)} vectors for {texts} texts, or with wrong numbers")
+        raise BadReply(f"embed: {model}: {len(listed.data)} vectors for {texts} texts, or with wrong numbers")
     return [rows[i] for i in range(texts)]
 
 

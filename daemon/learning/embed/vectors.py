@@ -12,7 +12,6 @@ import asyncio
 import math
 import sys
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 Row = Sequence[float]
 EMBED_S: Final = 30.0
-KEPT: Final = 200  # vectors of texts that were asked for lately
 WARM: Final = "warm"  # a text that is embedded so that the model is there
 
 
@@ -57,13 +55,6 @@ class Embedded:
         """How many numbers a vector has; 0 without vectors."""
         return len(self.rows[0]) if self.rows else 0
 
-    def plus(self, other: Embedded) -> Embedded:
-        """Both. Raises ``ValueError`` when another model made the others."""
-        mine, theirs = (self.model, self.dimensions), (other.model, other.dimensions)
-        if self.rows and other.rows and mine != theirs:
-            raise ValueError(f"vectors of two models: {mine[0]} ({mine[1]}) and {theirs[0]} ({theirs[1]})")
-        return Embedded(self.model, self.rows + other.rows) if self.rows else other
-
 
 def embedded(model: str, rows: Iterable[Sequence[float]]) -> Embedded:
     """The vectors, each brought to length 1. Raises ``ValueError`` for vectors of several sizes, for one of
@@ -88,11 +79,6 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """The name that its vectors carry. Another model, or the same on another server, has another."""
-        ...
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers each of its vectors has; 0 while that is not known."""
         ...
 
     @property
@@ -148,7 +134,6 @@ class Vectors:
         self._log = log
         self._made: Embedder | None = None
         self._failed = False
-        self._known: OrderedDict[str, Vector] = OrderedDict()
 
     @property
     def model(self) -> str:
@@ -163,7 +148,6 @@ class Vectors:
     async def warm(self) -> None:
         """Load the model, so that the next text takes no time. Never raises."""
         if not self.loaded:
-            self._known.pop(WARM, None)
             await self.of([WARM])
 
     async def one(self, text: str) -> Vector | None:
@@ -175,8 +159,6 @@ class Vectors:
         """A vector for each text; none at all when they can't be made now. Never raises what an embedder
         raises.
         """
-        if texts and all(t in self._known for t in texts):
-            return [self._known[t] for t in texts]
         if not texts or not all(t.strip() for t in texts):
             return []
         try:
@@ -192,12 +174,7 @@ class Vectors:
             self._failed = True
             return []
         self._failed = False
-        vectors = [Vector(found.model, _little(row)) for row in found.rows]
-        for text, vector in zip(texts, vectors, strict=True):
-            self._known[text] = vector
-        while len(self._known) > KEPT:
-            self._known.popitem(last=False)
-        return vectors
+        return [Vector(found.model, _little(row)) for row in found.rows]
 
 
 def _little(row: Sequence[float]) -> bytes:

@@ -1,23 +1,21 @@
 """Episodes: tasks that ended badly, each with the lesson that was drawn from it (AC-2.6.2, AC-2.6.3).
 
-Their types, the port that the stores implement, which lesson may be shown, and what is forgotten: lessons
-whose subject is gone, that say what another says, that nobody needed, that did not help, and those above the
-cap of a project. Decisions only: the caller looks at the disk and changes the store.
+Their types, which lesson may be shown, and what is forgotten: lessons whose subject is gone, that say what
+another says, that nobody needed, that did not help, and those above the cap of a project. Decisions only: the
+caller looks at the disk and changes the store.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from ...core.given import folded
 from ..texts import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from ..embed.vectors import Vector
+    from collections.abc import Callable, Collection, Iterable
 
 State = Literal["quarantined", "confirmed", "dismissed"]
 """``quarantined``: kept apart until another session or a person confirms it. ``dismissed``: a person took it
@@ -103,77 +101,6 @@ class Candidate:
     vouched: bool = True
 
 
-class Episodes(Protocol):
-    """A store of episodes. Each method raises ``Unavailable`` when the store can't be reached."""
-
-    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """Store it. False when the store has an episode of this id already; then nothing changes."""
-        ...
-
-    async def get(self, ids: Collection[str]) -> list[Candidate]:
-        """Those of these ids that are stored, without scores."""
-        ...
-
-    async def page(
-        self,
-        projects: Collection[str] | None,
-        *,
-        state: State | None = None,
-        after: str = "",
-        limit: int = 100,
-    ) -> list[Candidate]:
-        """The next episodes after the id ``after``, newest first. ``projects``: None for all."""
-        ...
-
-    async def search(
-        self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
-    ) -> list[Candidate]:
-        """The nearest by vector; without one the best by words. At most ``limit``, no dismissed ones. Only
-        vectors of the same model are compared.
-        """
-        ...
-
-    async def settle(self, ids: Collection[str], state: State) -> int:
-        """How many are in that state now that were not."""
-        ...
-
-    async def count_use(
-        self, id_: str, session: str, at: int, outcome: Literal["given", "helped", "failed"]
-    ) -> None:
-        """Count once for each session and outcome."""
-        ...
-
-    async def forget(self, ids: Collection[str]) -> int:
-        """Delete them for good. How many there were."""
-        ...
-
-    async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """Those that have no vector of this model, newest first."""
-        ...
-
-    async def embed(self, vectors: Mapping[str, Vector]) -> None:
-        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
-        ...
-
-    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """How many in each state, and ``bytes``."""
-        ...
-
-    async def close(self) -> None:
-        """Give back connections."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What shall become of an episode, and why, for a person. ``into``: the one that says the same."""
-
-    id: str
-    what: Literal["forget", "dismiss", "merge"]
-    why: str
-    into: str = ""
-
-
 def may_show(episode: Episode, project: str) -> bool:
     """Whether its lesson may be put in front of an agent in this project. A quarantined one may where it was
     learned, when a row of its own case proves the failure.
@@ -221,60 +148,35 @@ def gone(episode: Episode, there: Callable[[str], bool]) -> tuple[str, ...]:
     return tuple(name for name in episode.cites if not there(name))
 
 
-def merged(episodes: Iterable[Candidate]) -> list[Fate]:
-    """Of lessons of one project with the same text the best stays. Another wording is another lesson."""
-    best: dict[tuple[str, str], Candidate] = {}
-    fates = []
-    for one in sorted((e for e in episodes if e.episode.state != "dismissed"), key=_rank, reverse=True):
-        kept = best.setdefault((one.episode.project, folded(one.episode.lesson)), one)
-        if kept is not one:
-            fates.append(Fate(one.episode.id, "merge", "another lesson says the same", kept.episode.id))
-    return fates
+def prune(episodes: Iterable[Candidate], now_ms: int, keep: int) -> tuple[Collection[str], Collection[str]]:
+    """Of the episodes of one project the ids to forget, and those to dismiss.
 
-
-def faded(episodes: Iterable[Candidate], now_ms: int) -> list[Fate]:
-    """Those that are contradicted, that no task came for in a long time, and that were dismissed long ago.
-
-    Of the last two at most a day's worth goes at once: a clock may be wrong.
+    Dismissed is what was contradicted. Forgotten is what no task came for in a long time, what was dismissed
+    long ago (of both at most a day's worth at once: a clock may be wrong), what says word for word what a
+    better one says, and of more than ``keep`` the least useful.
     """
-    found = [(one, fate) for one in episodes if (fate := _fate(one, now_ms)) is not None]
-    first = min((_last(one) for one, fate in found if fate.what == "forget"), default=0)
-    return [fate for one, fate in found if fate.what != "forget" or _last(one) < first + DAY_MS]
+    ranked = sorted(episodes, key=_rank, reverse=True)
+    wrong = [c for c in ranked if c.use.failed - c.use.helped >= CONTRADICTED]
+    dismiss = {c.episode.id for c in wrong if c.episode.state != "dismissed"}
+    stale = [c for c in ranked if c.episode.id not in dismiss and _is_stale(c, now_ms)]
+    oldest = min(map(_last, stale), default=0)
+    forget = {c.episode.id for c in stale if _last(c) < oldest + DAY_MS}
+    texts, kept = set[str](), 0
+    for episode in (c.episode for c in ranked):
+        if episode.id in dismiss or episode.id in forget:
+            continue
+        text = folded(episode.lesson)
+        if kept >= keep or (text in texts and episode.state != "dismissed"):
+            forget.add(episode.id)
+            continue
+        kept += 1
+        texts.add(text)
+    return forget, dismiss
 
 
-def over(episodes: Sequence[Candidate], keep: int) -> list[Fate]:
-    """Of more than ``keep`` the least useful, the worst first. All are of one project."""
-    ordered = sorted(episodes, key=_rank)
-    why = f"a project keeps {keep} lessons, and this one was of least use"
-    return [Fate(one.episode.id, "forget", why) for one in ordered[: max(0, len(ordered) - keep)]]
-
-
-def prune(episodes: Sequence[Candidate], now_ms: int, keep: int) -> list[Fate]:
-    """All of the above for the episodes of one project, each episode once."""
-    fates = {fate.id: fate for fate in faded(episodes, now_ms)}
-    left = [one for one in episodes if one.episode.id not in fates]
-    fates |= {fate.id: fate for fate in merged(left)}
-    left = [one for one in episodes if one.episode.id not in fates]
-    return [*fates.values(), *over(left, keep)]
-
-
-def is_contradicted(use: Use) -> bool:
-    """Whether the tasks that were given the lesson went badly again, more often than well."""
-    return use.failed - use.helped >= CONTRADICTED
-
-
-def _fate(one: Candidate, now_ms: int) -> Fate | None:
-    episode, use = one.episode, one.use
-    idle = (now_ms - _last(one)) // DAY_MS
-    if episode.state == "dismissed":
-        why = f"dismissed, and {DISMISSED_DAYS} days over"
-        return Fate(episode.id, "forget", why) if idle >= DISMISSED_DAYS else None
-    if is_contradicted(use):
-        why = f"after it was given, {use.failed} verdicts were bad and {use.helped} good"
-        return Fate(episode.id, "dismiss", why)
-    if episode.state == "quarantined" and idle >= UNUSED_DAYS:
-        return Fate(episode.id, "forget", f"unconfirmed, and of no use for {UNUSED_DAYS} days")
-    return None
+def _is_stale(one: Candidate, now_ms: int) -> bool:
+    days = {"dismissed": DISMISSED_DAYS, "quarantined": UNUSED_DAYS}.get(one.episode.state)
+    return days is not None and now_ms - _last(one) >= days * DAY_MS
 
 
 def _last(one: Candidate) -> int:

@@ -21,11 +21,9 @@ from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
 from ..embed.vectors import Vectors
-from . import failures
 from .give import FAULT, FindLessons, GiveLessons
-from .jobs import REFLECT, TIDY, EpisodeUpkeep, Reflexions, author
-from .postgres import read_url
-from .postgres_episodes import PostgresEpisodes
+from .jobs import REFLECT, TIDY, EpisodeJobs, author, lapse
+from .postgres import PostgresEpisodes, read_url
 from .reflexion import should_reflect
 from .routes import EpisodeRoutes
 from .sqlite import SqliteEpisodes, forget_uses
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from .episodes import Episodes
+    from .sqlite import Episodes
 
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
@@ -62,11 +60,10 @@ class Memory(Feature):
                 partial(read_url, file), world.db, world.clock.now_ms, author(), repository_of
             )
         self._vectors = Vectors(world.embedder, world.log)
-        self._reflexions = Reflexions(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
-        self._upkeep = EpisodeUpkeep(world, parts.jobs, self.store, self._vectors)
+        self._jobs = EpisodeJobs(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
         self.find = FindLessons(world, self.store, self._vectors, self._home)
         self._give = GiveLessons(world, parts.asking, self.find)
-        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find)
+        self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find, self._jobs)
         self._counts: Mapping[str, int] = {}
         self._held: asyncio.Task[None] | None = None
 
@@ -78,9 +75,9 @@ class Memory(Feature):
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
         """A bad turn is stored with its verdict."""
         s = self._world.sessions.get(verdict.session)
-        if s is None or verdict.state not in JUDGED or not self._reflexions.on(directory, s.host):
+        if s is None or verdict.state not in JUDGED or not self._jobs.on(directory, s.host):
             return ()
-        return self._reflexions.keep(verdict, case, directory, s.host)
+        return self._jobs.keep(verdict, case, directory, s.host)
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
         """The first verdict after lessons were given says whether they helped. A task that is over is
@@ -90,7 +87,7 @@ class Memory(Feature):
             return
         s = self._world.sessions.peek(verdict.session)
         if s is not None and s.task == verdict.task and s.phase in FINAL_FOR_TASK:
-            self._world.spawn(self._due_soon(self._reflexions.soon(s.id, s.task)), "memory")
+            self._world.spawn(self._due_soon(self._jobs.soon(s.id, s.task)), "memory")
         if verdict.state not in JUDGED or verdict.reward is None:
             return
         bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
@@ -108,9 +105,9 @@ class Memory(Feature):
         self._give.heard(after, event)
         if before is None:
             if isinstance(event, ev.SessionSeen) and not after.judge:
-                self._world.spawn(self._due_soon(self._reflexions.retry(after.directory)), "memory")
+                self._world.spawn(self._due_soon(self._jobs.retry(after.directory)), "memory")
         elif before.task and (after.task != before.task or after.deleted):
-            self._world.spawn(self._due_soon(self._reflexions.soon(before.id, before.task)), "memory")
+            self._world.spawn(self._due_soon(self._jobs.soon(before.id, before.task)), "memory")
 
     def has_context(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where lessons are given there."""
@@ -130,7 +127,7 @@ class Memory(Feature):
 
     async def work(self, job: Job) -> None:
         """Reflect, or keep what is there in order."""
-        await (self._upkeep if job.kind == TIDY else self._reflexions).work(job)
+        await self._jobs.work(job)
         await self._count()
 
     async def _count(self) -> None:
@@ -153,8 +150,8 @@ class Memory(Feature):
             "episodes": dict(self._counts),
             "waiting": self.parts.jobs.waiting().get(REFLECT, 0),
             **tables.counts(world.db, "memory."),
-            "over_limit": self._reflexions.over_limit,
-            "fallback_mode_active": bool(self._reflexions.degraded),
+            "over_limit": self._jobs.over_limit,
+            "fallback_mode_active": bool(self._jobs.degraded),
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "embedding": self._vectors.model,
             "embedding_loaded": self._vectors.loaded,
@@ -169,7 +166,7 @@ class Memory(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed; and from the first time on the memory is kept in order."""
-        upkeep = self._upkeep.first_jobs() if self.enabled and self._held is None else []
+        upkeep = self._jobs.first() if self.enabled and self._held is None else []
         self._held = self._held or asyncio.ensure_future(self._hold())
         self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return [*upkeep, *failures.prune(REFLECT, now_ms), forget_uses(now_ms)]
+        return [*upkeep, *lapse(now_ms), forget_uses(now_ms)]

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,10 +26,10 @@ from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
 from ...engine.repositories import project_of
+from ...files.atomic import write_atomic
 from ...files.bounded import read_text
 from ...store import injections
 from ..texts import refusal
-from . import marks as lesson_marks
 from .episodes import SIMILAR, TOP_K, Candidate, gone, may_show
 from .picking import MARK, PURPOSE, SAID, SHOWN, Lesson, pick, prompt_of
 
@@ -40,9 +42,12 @@ if TYPE_CHECKING:
     from ...engine.features.feature import Place
     from ...engine.world import World
     from ..embed.vectors import Vector, Vectors
-    from .episodes import Episode, Episodes
+    from .episodes import Episode
+    from .sqlite import Episodes
 
 FAULT: Final = "episodes"
+FOLDER: Final = "lessons"
+KEPT_S: Final = 7 * 86_400  # a mark
 FEW: Final = 5 * SHOWN
 """Of a project with fewer episodes all are looked at; of one with more those that a search finds."""
 MAKEFILE_BYTES: Final = 200_000
@@ -53,12 +58,12 @@ SESSIONS_KEPT: Final = 1_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An episode that was asked for. ``shows``: whether its lesson may be put in front of an agent here."""
+@dataclass(slots=True)
+class _Task:
+    """A session's newest task. ``waiting``: its prompt waits for the answer."""
 
-    candidate: Candidate
-    shows: bool
+    waiting: bool = True
+    offers: tuple[Offer, ...] = ()
 
 
 class FindLessons:
@@ -123,7 +128,7 @@ class FindLessons:
         limit: int = TOP_K,
         by_words: bool = False,
         vouched: bool = False,
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         """The episodes of this project whose similarity to ``text`` is above ``least``, best first. Without a
         model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: only
         those that are, and whose lesson an agent may read. Raises ``Unavailable``.
@@ -137,7 +142,7 @@ class FindLessons:
             wanted = [c for c in wanted if c.vouched and not refusal(c.episode.lesson)]
         if vector is not None:
             wanted = [c for c in wanted if (c.similarity or -1.0) > least]
-        return [Found(c, may_show(c.episode, project)) for c in wanted[:limit]]
+        return wanted[:limit]
 
     async def _search(self, project: str, text: str, vector: Vector | None, limit: int) -> list[Candidate]:
         """The nearest to this vector, and without one the best by words."""
@@ -164,10 +169,7 @@ class GiveLessons:
         self._world = world
         self._asking = asking
         self._find = find
-        self._asked: OrderedDict[str, object] = OrderedDict()  # the newest question of a session
-        self._answered: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()  # and not given yet
-        self._waiting: set[str] = set()  # the sessions whose prompt waits for the answer
-        self._marked: OrderedDict[str, None] = OrderedDict()
+        self._tasks: OrderedDict[str, _Task] = OrderedDict()  # of sessions
 
     def on(self, directory: str) -> bool:
         """Whether lessons are given in this project, which may only switch it off."""
@@ -184,57 +186,52 @@ class GiveLessons:
     def heard(self, s: Session, event: object) -> None:
         """A session ends. Must not wait."""
         if isinstance(event, ev.SessionEnded | ev.SessionDeleted):
-            self._drop(s.id)
-            self._world.spawn(self._mark(s), "lessons")
+            self._drop(s)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Ask the model about a new task, and wait for as long as whoever calls allows. The question goes on
-        after that.
+        after that; the answer counts for nothing when another task of the session began meanwhile.
         """
         if moment.when != "prompt":
             return
-        self._drop(s.id)
+        self._tasks.pop(s.id, None)
         await self._mark(s)
         if not moment.text.strip() or not self.on(s.directory):
             return
-        asked = self._asked[s.id] = object()
-        _bound(self._asked)
-        task = self._world.spawn(self._look(s, moment, asked), "lessons")
-        self._waiting.add(s.id)
+        task = self._tasks[s.id] = _Task()
+        while len(self._tasks) > SESSIONS_KEPT:
+            self._tasks.popitem(last=False)
+
+        async def look() -> None:
+            task.offers = await self._choose(s, moment)
+            if not task.waiting:
+                await self._mark(s)
+
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({self._world.spawn(look(), "lessons")})
         except asyncio.CancelledError:
             self._world.spawn(self._mark(s), "lessons")
             raise
         finally:
-            self._waiting.discard(s.id)
+            task.waiting = False
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """What was chosen for the session's task, once. Must not wait."""
-        if moment.when not in {"prompt", "action"} or s.id not in self._answered:
-            return ()
-        offers = self._answered.pop(s.id)
-        names = list(dict.fromkeys(o.name for o in offers))
-        self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
-        self._world.spawn(self._mark(s), "lessons")
+        task = self._tasks.get(s.id) if moment.when in {"prompt", "action"} else None
+        offers = task.offers if task is not None else ()
+        if offers:
+            names = list(dict.fromkeys(o.name for o in offers))
+            self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
+            self._drop(s)
         return offers
 
     def prune(self) -> None:
         """The marks of sessions that ended without a word go. It blocks: call it in a thread."""
-        lesson_marks.remove_old(self._world.db.path.parent)
+        remove_old(self._world.db.path.parent)
 
-    async def _look(self, s: Session, moment: Moment, asked: object) -> None:
-        """Keep what the model chose, unless another task of the session began meanwhile."""
-        offers = await self._choose(s, moment)
-        if self._asked.get(s.id) is not asked:
-            return
-        del self._asked[s.id]
-        if not offers:
-            return
-        self._answered[s.id] = offers
-        _bound(self._answered)
-        if s.id not in self._waiting:
-            await self._mark(s)
+    def _drop(self, s: Session) -> None:
+        self._tasks.pop(s.id, None)
+        self._world.spawn(self._mark(s), "lessons")
 
     async def _choose(self, s: Session, moment: Moment) -> tuple[Offer, ...]:
         """The lessons that the model names; none when nobody answers."""
@@ -258,27 +255,46 @@ class GiveLessons:
         by_id, many = {e.id: e for e in found}, len(ids)
         return tuple(_offer(by_id[id_], project, many - n) for n, id_ in enumerate(ids))
 
-    def _drop(self, session: str) -> None:
-        """The task for which lessons were chosen is over; an answer that is under way counts for nothing."""
-        self._asked.pop(session, None)
-        self._answered.pop(session, None)
-
     async def _mark(self, s: Session) -> None:
         """Write down for a host without a stream of orders whether a lesson waits; another one asks at each
         call. What can't be written is left out.
         """
-        waits = s.id in self._answered
-        if capabilities(s.host).order_stream or waits == (s.id in self._marked):
+        if capabilities(s.host).order_stream:
             return
-        if waits:
-            self._marked[s.id] = None
-        else:
-            del self._marked[s.id]
-        _bound(self._marked)
+
+        def now() -> None:
+            task = self._tasks.get(s.id)
+            mark(self._world.db.path.parent, s.id, waits=task is not None and bool(task.offers))
+
         try:
-            await asyncio.to_thread(lesson_marks.mark, self._world.db.path.parent, s.id, waits=waits)
+            await asyncio.to_thread(now)
         except Unavailable as e:
             self._world.log.info("no mark for hooks", session=s.id, error=str(e))
+
+
+def mark(state_dir: Path, session: str, *, waits: bool) -> None:
+    """Whether a lesson waits for this session: one empty file. ``hook.sh`` asks the daemon at a tool call
+    only where there is one, so a session without lessons costs no request. Blocks. Raises ``Unavailable``.
+    """
+    if not 0 < len(session) <= 100 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in session):
+        return  # no name of a file, or that of another one
+    file = state_dir / FOLDER / session
+    try:
+        if not waits:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"can't write {file}: {error.strerror}") from error
+    write_atomic(file, "", durable=False)
+
+
+def remove_old(state_dir: Path) -> None:
+    """The marks of sessions that ended without a word. Blocks."""
+    with suppress(OSError):
+        for file in (state_dir / FOLDER).iterdir():
+            if time.time() - file.stat().st_mtime > KEPT_S:
+                file.unlink(missing_ok=True)
 
 
 def is_there(root: str, name: str) -> bool:
@@ -299,11 +315,6 @@ def _text(path: Path) -> str:
         return read_text(path, MAKEFILE_BYTES, follow=False) or ""
     except (OSError, ValueError):
         return ""
-
-
-def _bound(of: OrderedDict[str, Any]) -> None:
-    while len(of) > SESSIONS_KEPT:
-        of.popitem(last=False)
 
 
 def _line(episode: Episode) -> str:

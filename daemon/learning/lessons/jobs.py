@@ -1,4 +1,5 @@
-"""Reflexion in the background: a task that ended badly, one question, one episode (AC-2.6.1 to AC-2.6.3).
+"""What the memory does in the background: reflexions on tasks that ended badly, and keeping order (AC-2.6.1
+to AC-2.6.3).
 
 Works only on what was judged and waits as a job: it reads no host and prompts nobody. Each step is stored
 before the next one: the failure with its verdict, the answer as the job's cursor, then the episode, whose id
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,13 +24,11 @@ from ...engine.repositories import project_of
 from ...engine.upkeep import aged_ms
 from ...learning import tables
 from ...store import jobs as job_rows
-from . import failures
-from .episodes import cites, prune
+from .episodes import DAY_MS, cites, prune
 from .give import FAULT, is_there
 from .reflexion import (
     REFLEXION,
     Failure,
-    Reflection,
     Settings,
     asked,
     confirms,
@@ -50,7 +49,8 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..embed.vectors import Vectors
-    from .episodes import Candidate, Episode, Episodes
+    from .episodes import Candidate, Episode
+    from .sqlite import Episodes
 
 REFLECT: Final = "memory.reflect"
 TIDY: Final = "memory.tidy"
@@ -58,22 +58,31 @@ LANE: Final = "memory"
 IDLE_MS: Final = 3_600_000  # a bad turn that nothing follows for so long is over
 SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money, no store: the next try
+TIDY_AFTER_MS: Final = 60_000
 FLOW_S: Final = 180.0  # five tries and their pauses
 PER_SESSION: Final = 2
-WAITS: Final = "waits:"
+KEPT: Final = 500  # failures that wait, for ``KEEP_DAYS``
+KEEP_DAYS: Final = 7
+BYTES: Final = 200_000  # of one failure
+CONFIRMED_AT_ONCE: Final = 20
+LOOKED_AT: Final = 1_000
+EMBEDDED_AT_ONCE: Final = 32
+PAGE: Final = 500
+ROUNDS: Final = 2_000
+WAITS: Final = "waits:"  # cursors of a reflexion
 SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
-CONFIRMED_AT_ONCE: Final = 20
-DAY_MS: Final = 86_400_000
-TIDY_AFTER_MS: Final = 60_000
-AT_ONCE: Final = 32  # texts that are embedded together
-ROUNDS: Final = 2_000
-PAGE: Final = 500
-LOOKED_AT: Final = 1_000
+_TEXT: Final = "iif(json_valid(CAST(body AS TEXT)), CAST(body AS TEXT), '{}')"
+_AT: Final = f"coalesce({_TEXT} ->> '$.at', 0)"
+_LAPSED: Final = (
+    f"kind = '{REFLECT}' AND ({_AT} < min(?, (SELECT min({_AT}) FROM jobs WHERE kind = '{REFLECT}') + "
+    f"{DAY_MS}) OR id <= coalesce((SELECT id FROM jobs WHERE kind = '{REFLECT}' "
+    f"ORDER BY id DESC LIMIT 1 OFFSET {KEPT}), 0))"
+)
 
 
-class Reflexions:
+class EpisodeJobs:
     """One for the daemon. ``store``: where episodes go. ``home``: a folder that is no project."""
 
     def __init__(
@@ -96,26 +105,24 @@ class Reflexions:
         return settings.enabled and settings.memory.enabled and self._world.calls.models(host)
 
     def keep(self, verdict: Verdict, case: Case, directory: str, host: str) -> list[Statement]:
-        """What is stored with a bad verdict, so that its task can be reflected on when it is over."""
-        if not should_reflect(verdict.reward, self._world.settings.memory.threshold):
-            return []
-        found = failure(
-            verdict,
-            requests=case.requests,
-            final=case.final,
-            evidence=case.evidence,
-            directory=directory,
-            host=host,
-            rounds=case.rounds,
-            model=case.model,
-        )
+        """What is stored with a bad verdict, so that its task can be reflected on when it is over: one job a
+        task, with the lowest reward of its verdicts, the later one of equals.
+        """
+        low = should_reflect(verdict.reward, self._world.settings.memory.threshold)
+        found = failure(verdict, case, directory, host) if low else None
         if found is None:
             return []
-        body: dict[str, Any] = msgspec.to_builtins(found)
-        if len(msgspec.json.encode(body)) > failures.BYTES:
+        body = msgspec.json.encode(found)
+        if len(body) > BYTES:
             return [tables.count(directory, "memory.too_large")]
-        key = identity(verdict.session, verdict.task)
-        return [failures.keep(REFLECT, key, LANE, self._world.clock.now_ms() + IDLE_MS, body)]
+        key, due = identity(verdict.session, verdict.task), self._world.clock.now_ms() + IDLE_MS
+        keep = (
+            "INSERT INTO jobs (kind, key, lane, due, body) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due, body = iif("
+            "json_valid(CAST(jobs.body AS TEXT)) AND CAST(excluded.body AS TEXT) ->> '$.reward' "
+            "> CAST(jobs.body AS TEXT) ->> '$.reward', jobs.body, excluded.body)"
+        )
+        return [(keep, [(REFLECT, key, LANE, due, body)])]
 
     def soon(self, session: str, task: str) -> Statement:
         """The task is over: reflect on it, if it went badly."""
@@ -125,23 +132,43 @@ class Reflexions:
         """A session began in this folder: what waits there for a model is tried again."""
         return tables.retry(REFLECT, directory, WAITS, self._world.clock.now_ms() + SOON_MS)
 
+    def first(self) -> list[Statement]:
+        """Keeping order is due a minute after each start."""
+        due = self._world.clock.now_ms() + TIDY_AFTER_MS
+        return [self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due), job_rows.hasten(TIDY, "", due)]
+
     async def work(self, job: Job) -> None:
-        """Do the next steps of a reflexion. Raises ``Unavailable`` when the database can't be written."""
+        """Do the next steps. Raises ``Unavailable`` when the database can't be written."""
+        if job.kind == TIDY:
+            await self._tidy(job)
+            return
         try:
             found = msgspec.convert(job.body, type=Failure)
         except msgspec.ValidationError as e:
             self._world.log.warning("a failure that waits is not understood", job=job.key, error=str(e))
             return
-        said = _said(job.cursor)
-        if said is None:
-            answer = await self._ask(job, found)
-            if answer is None:
+        if not job.cursor.startswith(SAID):
+            answered = await self._ask(job, found)
+            if answered is None:
                 return
-            job, said = answer
-        await self._settle(job, found, said)
+            job = answered
+        await self._settle(job, found)
 
-    async def _ask(self, job: Job, found: Failure) -> tuple[Job, Reflection] | None:
-        """The model's answer, stored. None when there is none (now)."""
+    async def withdraw(self, session: str) -> int:
+        """A verdict of this session was wrong: dismiss its lessons, and drop what waits of it. How many there
+        were. Raises ``Unavailable``.
+        """
+        db = self._world.db
+        drop = f"DELETE FROM jobs WHERE kind = ? AND {_TEXT} ->> '$.session' = ?"
+        await db.commit((drop, [(REFLECT, session)]), durable=True)
+        tasks = db.read("SELECT DISTINCT task FROM verdicts WHERE session = ?", (session,))
+        ids = [identity(session, task) for (task,) in tasks]
+        return await self._store.settle(ids, "dismissed") if ids else 0
+
+    # --- a reflexion --------------------------------------------------------------------------------
+
+    async def _ask(self, job: Job, found: Failure) -> Job | None:
+        """The job with the model's answer, stored. None when there is none (now)."""
         world = self._world
         await world.projects.read(found.directory)
         s = world.sessions.get(found.session) or Session(
@@ -151,7 +178,8 @@ class Reflexions:
         if off or not self.on(found.directory, found.host):
             await self._over(job, found, "skipped", why="switched off")
             return None
-        if failures.answered(world.db, REFLEXION, found.session) >= PER_SESSION:
+        answers = "SELECT count(*) FROM ledger WHERE purpose = ? AND session = ? AND outcome = 'ok'"
+        if world.db.read(answers, (REFLEXION, found.session))[0][0] >= PER_SESSION:
             await self._over(job, found, "skipped", why="its session had two")
             return None
         texts, memory = await asyncio.to_thread(world.prompt_texts, found.directory), world.settings.memory
@@ -159,24 +187,39 @@ class Reflexions:
         case = asked(found, texts, wanted, world.nonce())
         outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
         self.over_limit = OVER_LIMIT in outcome.why
-        if outcome.found is None:
-            if outcome.bad:
-                await self._over(job, found, "failed", why=outcome.why)
-            else:
-                self._fall(found, outcome.why)
-                await self._wait(job, found, outcome.why)
+        if outcome.found is not None:
+            if self.degraded:
+                world.log.info("reflexion works again", fallback_mode_active=False)
+            self.degraded = ""
+            return await self._jobs.keep(job, cursor=f"{SAID}{outcome.found.full}")
+        if outcome.bad:
+            await self._over(job, found, "failed", why=outcome.why)
             return None
-        self._recover()
-        job = await self._jobs.keep(job, cursor=f"{SAID}{outcome.found.full}")
-        return job, outcome.found
+        if not self.over_limit and NOBODY not in outcome.why:
+            if not self.degraded:
+                world.log.warning(
+                    "reflexion is left out",
+                    fallback_mode_active=True,
+                    reason=HAIKU_DOWN,
+                    session=found.session,
+                    error=outcome.why,
+                )
+            self.degraded = outcome.why
+        world.log.info("a reflexion waits", session=found.session, why=outcome.why)
+        await self._jobs.keep(job, cursor=WAITS, due_ms=world.clock.now_ms() + LATER_MS)
+        return None
 
-    async def _settle(self, job: Job, found: Failure, said: Reflection) -> None:
-        """Store the episode, and what it confirms."""
+    async def _settle(self, job: Job, found: Failure) -> None:
+        """Store the episode of the answer in the cursor, and what it confirms."""
         project = await asyncio.to_thread(project_of, found.directory, self._home)
+        said = reflection(job.cursor.removeprefix(SAID))
+        if said is None or not project:
+            await self._over(job, found, "refused", why="it is no project" if said else "it has no lesson")
+            return
         names = await asyncio.to_thread(cites, said.lesson, lambda name: is_there(found.directory, name))
         made = episode(found, said, project=project, author=author(), cites=names)
-        if not project or isinstance(made, str):
-            await self._over(job, found, "refused", why=str(made) if project else "it is no project")
+        if isinstance(made, str):
+            await self._over(job, found, "refused", why=made)
             return
         try:
             new = await self._store.add(made, await self._vectors.one(made.query))
@@ -210,55 +253,13 @@ class Reflexions:
         self._world.log.info("no lesson", session=found.session, what=what, why=why)
         await self._jobs.finish(job, tables.count(found.directory, f"memory.{what}"))
 
-    async def _wait(self, job: Job, found: Failure, why: str) -> None:
-        """Try again in an hour, or when a session begins in the folder; it lapses after seven days."""
-        self._world.log.info("a reflexion waits", session=found.session, why=why)
-        await self._jobs.keep(job, cursor=WAITS, due_ms=self._world.clock.now_ms() + LATER_MS)
+    # --- order, once a day --------------------------------------------------------------------------
 
-    def _fall(self, found: Failure, why: str) -> None:
-        """Nobody answers: judging goes on, lessons wait. Said once."""
-        if self.over_limit or NOBODY in why:
-            return
-        if not self.degraded:
-            self._world.log.warning(
-                "reflexion is left out",
-                fallback_mode_active=True,
-                reason=HAIKU_DOWN,
-                session=found.session,
-                error=why,
-            )
-        self.degraded = why
-
-    def _recover(self) -> None:
-        if self.degraded:
-            self._world.log.info("reflexion works again", fallback_mode_active=False)
-        self.degraded = ""
-
-
-class EpisodeUpkeep:
-    """Keeps the memory in order, once a day and after a start: vectors of another model are made anew, and
-    what says the same, was contradicted or is of no use goes. One for the daemon.
-
-    It works in small steps; what a kill interrupts is gone on with at the next start. What can't be done now,
-    without a model or a store, is left for the next time.
-    """
-
-    def __init__(self, world: World, jobs: Jobs, store: Episodes, vectors: Vectors) -> None:
-        self._world = world
-        self._jobs = jobs
-        self._store = store
-        self._vectors = vectors
-
-    def first_jobs(self) -> list[Statement]:
-        """It is due a minute after each start."""
-        due = self._world.clock.now_ms() + TIDY_AFTER_MS
-        return [self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due), job_rows.hasten(TIDY, "", due)]
-
-    async def work(self, job: Job) -> None:
-        """Do it, and again in a day."""
+    async def _tidy(self, job: Job) -> None:
+        """In small steps; a kill, a model or a store that is gone leaves the rest for the next time."""
         if self._world.settings.memory.enabled:
             try:
-                embedded, gone = await self._embed(), await self._tidy()
+                embedded, gone = await self._embed(), await self._prune()
             except Unavailable as e:
                 self._world.health.failed(FAULT, str(e))
             else:
@@ -275,15 +276,15 @@ class EpisodeUpkeep:
         done = 0
         for _ in range(ROUNDS):
             model = self._vectors.model
-            found = await self._store.unembedded(model, AT_ONCE) if model else []
+            found = await self._store.unembedded(model, EMBEDDED_AT_ONCE) if model else []
             vectors = await self._vectors.of([e.query for e in found])
             if not vectors:
-                return done
+                break
             await self._store.embed({e.id: v for e, v in zip(found, vectors, strict=True)})
             done += len(found)
         return done
 
-    async def _tidy(self) -> int:
+    async def _prune(self) -> int:
         """What each project's episodes come to: those that this daemon vouches for. How many went."""
         projects: dict[str, list[Candidate]] = {}
         after = ""
@@ -297,16 +298,22 @@ class EpisodeUpkeep:
                     projects.setdefault(one.episode.project, []).append(one)
         gone, now = 0, await aged_ms(self._world, "lessons")
         for found in projects.values():
-            fates = prune(found, now, self._world.settings.memory.per_project)
-            forget = [f.id for f in fates if f.what != "dismiss"]
-            dismiss = [f.id for f in fates if f.what == "dismiss"]
+            forget, dismiss = prune(found, now, self._world.settings.memory.per_project)
             gone += await self._store.forget(forget) if forget else 0
             gone += await self._store.settle(dismiss, "dismissed") if dismiss else 0
         return gone
 
 
-def _said(cursor: str) -> Reflection | None:
-    return reflection(cursor.removeprefix(SAID)) if cursor.startswith(SAID) else None
+def lapse(now: int) -> list[Statement]:
+    """Failures of seven days, and those beyond the newest 500, go and are counted."""
+    row = (now - KEEP_DAYS * DAY_MS,)
+    count = (
+        "INSERT INTO learned_counts (directory, what, count) "
+        f"SELECT coalesce({_TEXT} ->> '$.directory', ''), 'memory.lapsed', count(*) FROM jobs "
+        f"WHERE {_LAPSED} GROUP BY 1 "
+        "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count"
+    )
+    return [(count, [row]), (f"DELETE FROM jobs WHERE {_LAPSED}", [row])]
 
 
 def author() -> str:

@@ -7,6 +7,7 @@ judge's case is, and ``engine.calls`` redacts every prompt. Nothing is asked twi
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,7 +17,7 @@ from ...core.cuts import head_and_tail, tokens
 from ...core.errors import BadReply
 from ...core.llm import Prompt
 from ...core.redact import redact
-from ...core.reply import answered
+from ...core.reply import answered, wanted_object
 from ...core.template import fill
 from ...core.transcript import Model
 from ..texts import CHARS, refusal
@@ -29,6 +30,49 @@ if TYPE_CHECKING:
     from ...core.llm import Reply
     from ...core.reply import Answer
     from ...core.verdict import Verdict
+    from ...judge.case import Case as Judged
+
+# The question how good an answer is, from -1 to 1.
+
+EVALUATION: Final = "haiku_eval"
+TEMPERATURE: Final = 0.0
+MAX_REASONING: Final = 4_000
+_SCHEMA: Final[dict[str, object]] = {
+    "type": "object",
+    "properties": {
+        "nonce": {"type": "string"},
+        "reasoning": {"type": "string"},
+        "reward": {"type": "number"},
+    },
+    "required": ["nonce", "reasoning", "reward"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """``reward``: -1 to 1."""
+
+    reward: float
+    reasoning: str
+
+
+def evaluate(case: Case) -> Generator[Prompt, Reply, Answer[Evaluation]]:
+    """How good is the answer, from -1 to 1?"""
+    prompt = prompt_of(case, EVALUATION, {"nonce": case.nonce}, _SCHEMA)
+    return answered(prompt, lambda reply: evaluation(reply, case.nonce))
+
+
+def evaluation(reply: Reply, nonce: str) -> Evaluation:
+    """The reward, brought into -1 to 1, and its reasons. Raises ``BadReply``."""
+    found = wanted_object(reply, nonce, "reward", "reasoning", what="evaluation")
+    reward, reasoning = found["reward"], found["reasoning"]
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        raise BadReply("the reward is no number", raw=reply.text)
+    if not isinstance(reasoning, str):
+        raise BadReply("the reasoning is no text", raw=reply.text)
+    return Evaluation(max(-1.0, min(1.0, float(reward))), reasoning.strip()[:MAX_REASONING])
+
 
 REFLEXION: Final = "haiku_reflexion"
 THRESHOLD: Final = 0.3
@@ -131,19 +175,9 @@ def shortened(text: str, most: int = CHARS) -> str:
     return kept or text
 
 
-def failure(
-    verdict: Verdict,
-    *,
-    requests: Sequence[str],
-    final: str,
-    evidence: Evidence,
-    directory: str,
-    host: str,
-    rounds: Iterable[str] = (),
-    model: Model | None = None,
-) -> Failure | None:
+def failure(verdict: Verdict, case: Judged, directory: str, host: str) -> Failure | None:
     """What is kept of a judged turn; None when it has no reward or the person's words are not there."""
-    query = head_and_tail("\n\n".join(t.strip() for t in requests if t.strip()), QUERY_CHARS)
+    query = head_and_tail("\n\n".join(t.strip() for t in case.requests if t.strip()), QUERY_CHARS)
     if verdict.reward is None or not query:
         return None
     return Failure(
@@ -155,13 +189,13 @@ def failure(
         host=host,
         reward=verdict.reward,
         query=query,
-        context=context_of(evidence),
-        answer=head_and_tail(final.strip() or NO_ANSWER, ANSWER_CHARS),
-        reasoning=reasoning_of(verdict, rounds),
-        proof=proof_of(verdict, evidence),
-        files=tuple(dict.fromkeys(f.path for f in evidence.files))[:FILES_KEPT],
-        triggers=triggers_of(evidence),
-        model=model,
+        context=context_of(case.evidence),
+        answer=head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS),
+        reasoning=reasoning_of(verdict, case.rounds),
+        proof=proof_of(verdict, case.evidence),
+        files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
+        triggers=triggers_of(case.evidence),
+        model=case.model,
     )
 
 

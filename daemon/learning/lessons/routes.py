@@ -12,7 +12,7 @@ import asyncio
 import math
 import secrets
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -24,25 +24,23 @@ from ...learning import tables
 from ...store import ledger
 from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
-from . import failures
-from .episodes import SIMILAR, TOP_K, Episode, Trigger, TriggerKind, cites
-from .evaluation import EVALUATION
+from .episodes import SIMILAR, TOP_K, Episode, Trigger, cites, may_show
 from .give import is_there
-from .jobs import REFLECT
-from .reflexion import REFLEXION, identity, reflection, shortened
+from .reflexion import EVALUATION, REFLEXION, reflection, shortened
+from .rows import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...engine.world import World
     from ..embed.vectors import Vectors
-    from .episodes import Candidate, Episodes, State
-    from .give import FindLessons, Found
+    from .episodes import Candidate
+    from .give import FindLessons
+    from .jobs import EpisodeJobs
+    from .sqlite import Episodes
 
 LONGEST: Final = 20_000
 MOST: Final = 1_000
-CURRENCY: Final = 3  # letters
-STATES: Final = ("quarantined", "confirmed", "dismissed")
 NEWEST: Final = 1 << 53
 MOST_TAKEN: Final = 200
 LISTED: Final = 50
@@ -51,11 +49,6 @@ NAME: Final = 100
 TEXTS: Final = ("query", "problem", "lesson", "reflection", "author", "session", "turn", "task")
 Json = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST)]
-
-
-class _Trigger(msgspec.Struct):
-    kind: TriggerKind
-    text: str
 
 
 class _Brought(msgspec.Struct):
@@ -72,7 +65,7 @@ class _Brought(msgspec.Struct):
     turn: Text = ""
     task: Text = ""
     at: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
-    triggers: list[_Trigger] = []
+    triggers: list[Trigger] = []
     cites: list[str] = []
     files: list[str] = []
 
@@ -81,16 +74,13 @@ class EpisodeRoutes:
     """One for the daemon."""
 
     def __init__(
-        self,
-        world: World,
-        store: Episodes,
-        vectors: Vectors,
-        find: FindLessons,
+        self, world: World, store: Episodes, vectors: Vectors, find: FindLessons, jobs: EpisodeJobs
     ) -> None:
         self._world = world
         self._store = store
         self._vectors = vectors
         self._find = find
+        self._jobs = jobs
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -116,20 +106,21 @@ class EpisodeRoutes:
         least = _number(query, "min_similarity", SIMILAR, -1.0, 1.0)
         limit = int(_number(query, "top_k", TOP_K, 1, 100))
         project = await self._project(query)
-        by_words, vouched = (str(query.get(name, "")) in {"1", "true"} for name in ("by_words", "vouched"))
-        found = await self._find.similar(
-            project, text, least=least, limit=limit, by_words=by_words, vouched=vouched
-        )
+        wants = {name: str(query.get(name, "")) in {"1", "true"} for name in ("by_words", "vouched")}
+        found = await self._find.similar(project, text, least=least, limit=limit, **wants)
         return {
             "project": project,
             "model": self._vectors.model,
-            "episodes": [_row(f, checked=vouched) for f in found],
+            "episodes": [_row(c, project, checked=wants["vouched"]) for c in found],
         }
 
     async def show(self, query: Mapping[str, Any]) -> Json:
-        """``id`` (or how it begins) → the whole episode, and what became of it."""
+        """``id`` → the whole episode, and what became of it."""
         wanted = _text(query, "id")
-        return {"episode": _whole(await self._one(wanted))}
+        found = await self._store.get([wanted])
+        if not found:
+            raise BadReply(f"there is no episode {wanted[:40]!r}; `reflectd memory search` lists them")
+        return {"episode": _whole(found[0])}
 
     async def page(self, query: Mapping[str, Any]) -> Json:
         """``directory`` ("" for all), ``state``, ``after``, ``limit`` → ``episodes``, newest first."""
@@ -139,7 +130,7 @@ class EpisodeRoutes:
         projects = [await self._project(query)] if query.get("directory") else None
         limit = int(_number(query, "limit", 100, 1, MOST))
         after = str(query.get("after", ""))
-        found = await self._store.page(projects, state=cast("State | None", state), after=after, limit=limit)
+        found = await self._store.page(projects, state=state, after=after, limit=limit)
         return {"episodes": [_whole(c) for c in found]}
 
     async def stats(self, query: Mapping[str, Any]) -> Json:
@@ -183,7 +174,7 @@ class EpisodeRoutes:
             at=self._world.clock.now_ms(),
         )
         await self._store.add(made, await self._vectors.one(made.query))
-        return {"episode": _whole_of(made)}
+        return {"episode": asdict(made)}
 
     async def take(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``episodes`` as ``list`` gives them, ``dry_run``: store those that are not here."""
@@ -229,16 +220,7 @@ class EpisodeRoutes:
     async def withdraw(self, body: Mapping[str, Any]) -> Json:
         """``session``: a verdict of it was wrong, so what it taught is taken back."""
         session = _text(body, "session")
-        return {"session": session, "withdrawn": await self.take_back(session)}
-
-    async def take_back(self, session: str) -> int:
-        """Dismiss the lessons of this session, and what waits of it. Returns how many. Raises
-        ``Unavailable``.
-        """
-        db = self._world.db
-        await db.commit(failures.drop(REFLECT, session), durable=True)
-        ids = [identity(session, task) for task in failures.tasks(db, session)]
-        return await self._store.settle(ids, "dismissed") if ids else 0
+        return {"session": session, "withdrawn": await self._jobs.withdraw(session)}
 
     async def log(self, body: Mapping[str, Any]) -> Json:
         """``api_name``, ``model``, ``input_tokens``, ``output_tokens``, ``cost``, ``currency``: a call that a
@@ -273,12 +255,6 @@ class EpisodeRoutes:
             raise BadReply("`directory` is a path")
         return await self._find.project(directory)
 
-    async def _one(self, wanted: str) -> Candidate:
-        found = await self._store.get([wanted])
-        if not found:
-            raise BadReply(f"there is no episode {wanted[:40]!r}; `reflectd memory search` lists them")
-        return found[0]
-
     async def _ids(self, body: Mapping[str, Any]) -> list[str]:
         ids = body.get("ids")
         if not isinstance(ids, list) or not ids or not all(isinstance(i, str) for i in ids):
@@ -294,38 +270,24 @@ def brought(one: object, project: str) -> Episode:
         raise BadReply(f"it is no episode: {error}") from None
     if not -1 <= given.reward <= 1:
         raise BadReply("its reward is no number from -1 to 1")
-    texts = {
-        n: redact(getattr(given, n))
-        for n in ("query", "lesson", "problem", "reflection", "author", "session", "turn", "task")
-    }
+    texts: dict[str, Any] = {name: redact(getattr(given, name)) for name in TEXTS}
     if not texts["query"].strip() or not texts["lesson"].strip():
         raise BadReply("it has no task or no lesson")
     if why := refusal(texts["lesson"]):
         raise BadReply(f"its lesson may not be kept: {why}")
-    return Episode(
-        id=given.id,
-        project=project,
-        query=texts["query"],
-        reward=given.reward,
-        problem="" if refusal(texts["problem"]) else texts["problem"],
-        lesson=texts["lesson"],
-        reflection=texts["reflection"],
-        triggers=tuple(Trigger(t.kind, redact(t.text[:ITEM])) for t in given.triggers[:LISTED]),
-        cites=tuple(redact(text[:ITEM]) for text in given.cites[:LISTED]),
-        files=tuple(redact(text[:ITEM]) for text in given.files[:LISTED]),
-        author=texts["author"],
-        session=texts["session"],
-        turn=texts["turn"],
-        task=texts["task"],
-        at=given.at,
-    )
+    if refusal(texts["problem"]):
+        texts["problem"] = ""
+    for name in ("cites", "files"):
+        texts[name] = tuple(redact(text[:ITEM]) for text in getattr(given, name)[:LISTED])
+    triggers = tuple(Trigger(t.kind, redact(t.text[:ITEM])) for t in given.triggers[:LISTED])
+    return Episode(id=given.id, project=project, reward=given.reward, triggers=triggers, at=given.at, **texts)
 
 
-def _row(found: Found, *, checked: bool) -> Json:
+def _row(found: Candidate, project: str, *, checked: bool) -> Json:
     """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more. With
     ``checked`` an agent may read it: of the reflection only what was looked at, nothing that nobody sees.
     """
-    e, similarity = found.candidate.episode, found.candidate.similarity
+    e, similarity, shows = found.episode, found.similarity, may_show(found.episode, project)
     if checked:
         problem = "" if refusal(e.problem) else e.problem
         said = f"Problem: {problem}\nLesson: {e.lesson}" if problem else f"Lesson: {e.lesson}"
@@ -342,7 +304,7 @@ def _row(found: Found, *, checked: bool) -> Json:
         "reflection": e.reflection,
         "similarity": None if similarity is None else round(similarity, 4),
         **{k: getattr(e, k) for k in ("id", "problem", "lesson", "state", "project", "author", "at")},
-        "shows": found.shows,
+        "shows": shows,
     }
 
 
@@ -352,16 +314,12 @@ def visible(text: str) -> str:
 
 
 def _whole(c: Candidate) -> Json:
-    return {**_whole_of(c.episode), "use": asdict(c.use)}
-
-
-def _whole_of(e: Episode) -> Json:
-    return asdict(replace(e))
+    return {**asdict(c.episode), "use": asdict(c.use)}
 
 
 def _currency(of: Mapping[str, Any]) -> str:
     value = of.get("currency", "USD")
-    if not isinstance(value, str) or len(value) != CURRENCY or not value.isascii() or not value.isupper():
+    if not isinstance(value, str) or len(value) != 3 or not value.isascii() or not value.isupper():
         raise BadReply("`currency` is a code of three letters, such as EUR")
     return value
 

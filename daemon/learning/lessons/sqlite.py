@@ -1,4 +1,4 @@
-"""Episodes in the daemon's own database (AC-2.6.3). ``learning.lessons.episodes`` says what a store does.
+"""Episodes in the daemon's own database (AC-2.6.3); ``PostgresEpisodes`` does the same, by the same names.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
 their own and run in a thread, so that a long search holds up neither the loop nor other readers. A search by
@@ -15,7 +15,7 @@ from contextlib import suppress
 from heapq import nlargest
 from importlib.util import find_spec
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ...core.errors import Unavailable
 from ...store import damage
 from ...store.db import ConflictError
 from ...store.retention import old
+from .episodes import DAY_MS
 from .rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, cosines, listed, plain, values
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from ...store.db import Database, Statement
     from ..embed.vectors import Vector
     from .episodes import Candidate, Episode, State
+    from .postgres import PostgresEpisodes
     from .rows import Outcome
 
 T = TypeVar("T")
+Episodes: TypeAlias = "SqliteEpisodes | PostgresEpisodes"
 
-DAY_MS: Final = 86_400_000
 LOADED: Final = 2_000  # vectors that are compared at once
 MOST: Final = 250_000  # that one search compares
 PLAIN: Final = 10_000  # without numpy: as many as take about a tenth of a second
@@ -53,7 +55,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SqliteEpisodes:
-    """See the module; an ``Episodes``."""
+    """See the module. Each method raises ``Unavailable`` when the store can't be reached."""
 
     def __init__(self, db: Database) -> None:
         """Opens nothing yet. ``db`` stays its owner's to close."""
@@ -63,7 +65,7 @@ class SqliteEpisodes:
         self._closed = False
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
-        """See ``Episodes``."""
+        """Store it. False when the store has an episode of this id already; then nothing changes."""
         try:
             await self._db.commit(*_insert(episode, vector), durable=True)
         except ConflictError:
@@ -71,7 +73,7 @@ class SqliteEpisodes:
         return True
 
     async def get(self, ids: Collection[str]) -> list[Candidate]:
-        """See ``Episodes``."""
+        """Those of these ids that are stored, without scores."""
         rows = await self._read(
             f"SELECT {_ALL} FROM episode_memory AS e WHERE e.{_THESE} ORDER BY at DESC, id DESC",
             (_json(ids),),
@@ -98,17 +100,21 @@ class SqliteEpisodes:
     async def search(
         self, words: str, vector: Vector | None, projects: Collection[str] | None, limit: int
     ) -> list[Candidate]:
-        """See ``Episodes``."""
+        """The nearest by vector, of the same model only; without one the best by words. No dismissed ones."""
+
+        def search(c: sqlite3.Connection) -> list[Candidate]:
+            return self._search(c, words, vector, projects, limit)
+
         try:
-            return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+            return await self._in_thread(search)
         except Unavailable as e:
             if "malformed" not in str(e):
                 raise
         await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
-        return await self._in_thread(lambda c: self._search(c, words, vector, projects, limit))
+        return await self._in_thread(search)
 
     async def settle(self, ids: Collection[str], state: State) -> int:
-        """See ``Episodes``."""
+        """How many are in that state now that were not."""
         return await self._db.commit(
             (
                 f"UPDATE episode_memory SET state = ? WHERE state != ? AND {_THESE}",
@@ -118,7 +124,7 @@ class SqliteEpisodes:
         )
 
     async def count_use(self, id_: str, session: str, at: int, outcome: Outcome) -> None:
-        """See ``Episodes``."""
+        """Count once for each session and outcome."""
         id_, session = plain(id_), plain(session)
         await self._db.commit(
             (
@@ -135,13 +141,13 @@ class SqliteEpisodes:
         )
 
     async def forget(self, ids: Collection[str]) -> int:
-        """See ``Episodes``."""
+        """Delete them for good. How many there were."""
         there = await self._read(f"SELECT id FROM episode_memory WHERE {_THESE}", (_json(ids),))
         await self._db.commit((f"DELETE FROM episode_memory WHERE {_THESE}", [(_json(ids),)]), durable=True)
         return len(there)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
-        """See ``Episodes``."""
+        """Those that have no vector of this model, newest first."""
         rows = await self._read(
             f"SELECT {_ALL} FROM episode_memory AS e WHERE NOT EXISTS (SELECT 1 FROM episode_vectors AS v "
             "WHERE v.episode = e.key AND v.model = ?) ORDER BY e.at DESC, e.id DESC LIMIT ?",
@@ -150,11 +156,11 @@ class SqliteEpisodes:
         return [candidate(row).episode for row in rows]
 
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
-        """See ``Episodes``."""
+        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
         await self._db.commit(_vectors(vectors))
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """See ``Episodes``."""
+        """How many in each state, and ``bytes``."""
         rows = await self._read(
             f"SELECT state, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY state",
             (_json(projects),),
@@ -163,8 +169,16 @@ class SqliteEpisodes:
         return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
 
     async def close(self) -> None:
-        """See ``Episodes``. The database stays open: it is not this store's."""
-        await asyncio.to_thread(self._close)
+        """Give back the connection. The database stays open: it is not this store's."""
+
+        def closed() -> None:
+            with self._lock:
+                self._closed = True
+                if self._conn is not None:
+                    with suppress(sqlite3.Error):
+                        self._conn.close()
+
+        await asyncio.to_thread(closed)
 
     # --- in a thread --------------------------------------------------------------------------------
 
@@ -172,25 +186,24 @@ class SqliteEpisodes:
         return await self._in_thread(lambda c: c.execute(sql, parameters).fetchall())
 
     async def _in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.to_thread(self._locked, work)
+        def done() -> T:
+            with self._lock:
+                if self._closed:
+                    raise Unavailable("the episodes are closed")
+                try:
+                    if self._conn is None:
+                        self._conn = sqlite3.connect(
+                            f"{self._db.path.absolute().as_uri()}?mode=ro",
+                            uri=True,
+                            isolation_level=None,
+                            check_same_thread=False,
+                        )
+                        self._conn.text_factory = damage.text
+                    return work(self._conn)
+                except sqlite3.Error as e:
+                    raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e
 
-    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock:
-            if self._closed:
-                raise Unavailable("the episodes are closed")
-            try:
-                if self._conn is None:
-                    self._conn = sqlite3.connect(
-                        f"{self._db.path.absolute().as_uri()}?mode=ro",
-                        uri=True,
-                        timeout=5.0,
-                        isolation_level=None,
-                        check_same_thread=False,
-                    )
-                    self._conn.text_factory = damage.text
-                return work(self._conn)
-            except sqlite3.Error as e:
-                raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e
+        return await asyncio.to_thread(done)
 
     def _search(
         self,
@@ -219,8 +232,8 @@ class SqliteEpisodes:
         rows = c.execute(
             f"SELECT -bm25(episode_words) AS score, {_ALL} FROM episode_words "
             "CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
-            "WHERE (?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1))) "
-            "AND e.state != 'dismissed' AND episode_words MATCH ?2 ORDER BY score DESC, e.id LIMIT ?3",
+            f"WHERE {_HERE} AND e.state != 'dismissed' AND episode_words MATCH ?2 "
+            "ORDER BY score DESC, e.id LIMIT ?3",
             (projects, " OR ".join(f'"{word}"' for word in list(wanted)[:ASKED]), limit),
         )
         return [candidate(row, None, float(score)) for score, *row in rows]
@@ -242,13 +255,6 @@ class SqliteEpisodes:
             near = zip((key for key, _ in block), scores, strict=True)
             best = nlargest(limit, [*best, *near], key=itemgetter(1))
         return dict(best)
-
-    def _close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._conn is not None:
-                with suppress(sqlite3.Error):
-                    self._conn.close()
 
 
 def forget_uses(now: int) -> Statement:

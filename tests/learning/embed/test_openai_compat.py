@@ -56,8 +56,7 @@ async def test_the_model_is_named_with_its_server(server: LlmServer) -> None:
     here = await asked(server, "a")
     there = await asked(server, "a", url=server.url.replace("127.0.0.1", "localhost"))
     assert here.model == f"small at {server.url.removeprefix('http://')}"
-    with pytest.raises(ValueError, match="vectors of two models"):
-        here.plus(there)
+    assert here.model != there.model
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ async def test_vectors_that_cant_be_right_are_refused(server: LlmServer, step: S
     ("second", "words"),
     [
         (Embeds(model="another"), "two models answered, 'small' and 'another'"),
-        (Embeds(vector=lambda _: [1.0, 2.0]), "vectors of two models"),
+        (Embeds(vector=lambda _: [1.0, 2.0]), "vectors of several sizes"),
     ],
 )
 async def test_two_models_in_one_answer_are_refused(server: LlmServer, second: Step, words: str) -> None:
@@ -138,7 +137,7 @@ async def test_a_later_call_with_other_sizes_is_refused(server: LlmServer) -> No
     """The same address, and another model behind it."""
     server.script(Embeds(), Embeds(vector=lambda _: [1.0, 2.0]))
     made = OpenAIEmbedder(api_key="", model="small", base_url=server.url)
-    assert (await made.embed(["a"])).dimensions == made.dimensions == len(letters(""))
+    assert (await made.embed(["a"])).dimensions == len(letters(""))
     with pytest.raises(BadReply, match="vectors of 27 and 2"):
         await made.embed(["a"])
     await made.close()

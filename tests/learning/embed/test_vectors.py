@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.learning.embed.vectors import Embedded, embedded
+from daemon.learning.embed.vectors import embedded
 
 ROW = st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3).filter(lambda row: math.hypot(*row) > 1e-6)
 
@@ -28,13 +28,3 @@ def test_what_is_no_vector_is_refused(rows: list[list[float]]) -> None:
     """Several sizes, no length, numbers that are none."""
     with pytest.raises(ValueError, match=r"vectors of several sizes|without a length"):
         embedded("m", rows)
-
-
-def test_vectors_of_two_models_are_never_taken_together() -> None:
-    """Another name, or another size; nothing goes with everything."""
-    one = embedded("m", [[1.0, 0.0]])
-    assert one.plus(embedded("m", [[0.0, 2.0]])).rows == embedded("m", [[1.0, 0.0], [0.0, 1.0]]).rows
-    assert one.plus(Embedded("other")) == one == Embedded("other").plus(one)
-    for other in (embedded("other", [[1.0, 0.0]]), embedded("m", [[1.0]])):
-        with pytest.raises(ValueError, match="vectors of two models"):
-            one.plus(other)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from daemon import config
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.feature import Memory
-from daemon.learning.lessons.marks import FOLDER
+from daemon.learning.lessons.give import FOLDER
 from daemon.learning.lessons.picking import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM

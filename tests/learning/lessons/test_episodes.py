@@ -11,15 +11,11 @@ from daemon.learning.lessons.episodes import (
     DAY_MS,
     Candidate,
     Episode,
-    Fate,
     State,
     Use,
     cites,
-    faded,
     gone,
     may_show,
-    merged,
-    over,
     prune,
 )
 
@@ -31,10 +27,6 @@ def one(id_: str, lesson: str = "Run the migration first", *, days: int = 0, **m
     assert isinstance(use, Use)
     episode = Episode(id_, "p", "Change the users table", -0.5, "", lesson, "", at=NOW - days * DAY_MS)
     return Candidate(replace(episode, **more), use=use)
-
-
-def ids(fates: list[Fate]) -> list[tuple[str, str]]:
-    return [(f.id, f.what) for f in fates]
 
 
 def test_only_what_exists_is_cited() -> None:
@@ -51,26 +43,25 @@ def test_what_is_gone() -> None:
     assert gone(one("b").episode, lambda _: False) == ()
 
 
-def test_lessons_with_the_same_text_become_one() -> None:
-    """The confirmed one stays, and says which it replaced; case and the signs at the ends don't count."""
-    kept = one("a", state="confirmed")
-    assert merged([one("b", "run the  migration first.", query="Another task"), kept]) == [
-        Fate("b", "merge", "another lesson says the same", "a")
-    ]
+def pruned(*episodes: Candidate, now: int = NOW, keep: int = 9) -> dict[str, str]:
+    forget, dismiss = prune(episodes, now, keep)
+    return dict.fromkeys(forget, "forget") | dict.fromkeys(dismiss, "dismiss")
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "goes"),
     [
-        one("b", "First run the migration"),
-        one("b", project="q"),
-        one("b", state="dismissed"),
+        (one("b", "run the  migration first.", query="Another task"), {"b": "forget"}),
+        (one("b", "First run the migration"), {}),
+        (one("b", state="dismissed"), {}),
     ],
-    ids=["wording", "project", "dismissed"],
+    ids=["signs", "wording", "dismissed"],
 )
-def test_what_stays_apart(other: Candidate) -> None:
-    """Another wording or project: two lessons. What was dismissed is no twin."""
-    assert merged([one("a"), other]) == []
+def test_lessons_with_the_same_text_become_one(other: Candidate, goes: dict[str, str]) -> None:
+    """The confirmed one stays; case and the signs at the ends don't count, another wording is another lesson.
+    What was dismissed is no twin.
+    """
+    assert pruned(other, one("a", state="confirmed")) == goes
 
 
 @pytest.mark.parametrize(
@@ -88,32 +79,30 @@ def test_what_stays_apart(other: Candidate) -> None:
 )
 def test_decay(state: State, days: int, use: Use, what: str | None) -> None:
     """Unused and unconfirmed ones go, contradicted ones are dismissed, dismissed ones are kept a while."""
-    assert [f.what for f in faded([one("a", days=days, state=state, use=use)], NOW)] == (
-        [what] if what else []
-    )
+    assert pruned(one("a", days=days, state=state, use=use)) == ({"a": what} if what else {})
 
 
 @pytest.mark.shows("I52")
 def test_of_lessons_that_are_too_old_a_days_worth_goes() -> None:
     """A clock that is years ahead takes no more than the oldest day."""
     episodes = [one(str(n), f"Lesson number {n}", days=n) for n in range(10)]
-    assert [f.id for f in faded(episodes, NOW + 2_000 * DAY_MS)] == ["9"]
+    assert pruned(*episodes, now=NOW + 2_000 * DAY_MS, keep=10) == {"9": "forget"}
 
 
 def test_the_cap_keeps_the_most_useful() -> None:
     """Dismissed first, then unconfirmed, then those that failed more often than they helped."""
     episodes = [
-        one("good", state="confirmed", use=Use(given=2, helped=2)),
-        one("bad", state="confirmed", use=Use(given=2, failed=1)),
-        one("new"),
+        one("good", "Look at the log", state="confirmed", use=Use(given=2, helped=2)),
+        one("bad", "Ask for the key", state="confirmed", use=Use(given=2, failed=1)),
+        one("new", "Count the rows"),
         one("gone", state="dismissed"),
     ]
-    assert [f.id for f in over(episodes, 2)] == ["gone", "new"]
-    assert over(episodes, 4) == []
+    assert pruned(*episodes, keep=2) == {"gone": "forget", "new": "forget"}
+    assert pruned(*episodes, keep=4) == {}
 
 
-def test_prune_decides_once_for_each() -> None:
-    """All rules together: no episode has two fates, and the cap counts what is left."""
+def test_the_cap_counts_what_is_left() -> None:
+    """All rules together."""
     episodes = [
         one("a", state="confirmed"),
         one("b"),
@@ -121,8 +110,7 @@ def test_prune_decides_once_for_each() -> None:
         one("c", "Ask for the key"),
         one("d", "Count the rows", days=1),
     ]
-    fates = prune(episodes, NOW, 2)
-    assert ids(fates) == [("old", "forget"), ("b", "merge"), ("d", "forget")]
+    assert pruned(*episodes, keep=2) == dict.fromkeys(["old", "b", "d"], "forget")
 
 
 LESSON = "The parser's tests need the fixture file in tests/data."

@@ -10,16 +10,13 @@ from typing import Any
 
 import pytest
 
-from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import Candidate, Episode, Trigger
-from daemon.learning.lessons.feature import Memory
-from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
-from daemon.store import ledger
+from daemon.learning.lessons.postgres import PostgresEpisodes
 from daemon.store.db import Database
-from daemon.testing import FakeClock, ScriptedLLM
+from tests.learning.lessons.site import TASK
+from tests.learning.lessons.site import Site as RememberingSite
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
-from tests.support.hosts.opencode_sim import SimDaemon
 from tests.support.machine.held import Held
 from tests.support.machine.postgres import Postgres
 
@@ -36,30 +33,17 @@ SAID = f"Problem: {PROBLEM}\nLesson: {LESSON}"
 ON = "[memory]\nenabled = true\nat_prompt = false\n[judge]\nmax_attempts = 1\n"
 AT_PROMPT = ON.replace("at_prompt = false", "prompt_ms = 5000")
 FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
-TASK = "Fix the parser so that its tests pass"
 
 
-class Site:
+class Site(RememberingSite):
     """A daemon that draws lessons, and sessions of Claude Code in one project."""
 
     def __init__(self, folder: Path, text: str = ON) -> None:
-        self.clock, self.llm = FakeClock(), ScriptedLLM()
-        self.project = folder / "work"
-        self.project.mkdir()
-        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
+        super().__init__(folder, text)
 
     async def start(self, *, earned: int = 1_000_000) -> None:
-        """The daemon, when judging has used so many tokens already."""
-        await self.sim.start()
+        await super().start(earned=earned)
         self.sim.daemon.world.calls.sleep = at_once
-        entry = ledger.Entry(self.clock.ms - 2 * 86_400_000, "judge", "x", "p", "m", earned, 0, None, 1, "ok")
-        await self.sim.daemon.db.commit(ledger.add(entry))
-
-    @property
-    def memory(self) -> Memory:
-        found = self.sim.daemon.engine.features.named("memory")
-        assert isinstance(found, Memory)
-        return found
 
     async def fails(self, name: str, task: str = TASK, tools: Any = FAILED) -> ClaudeSim:
         """A session whose turn is judged to be bad."""
@@ -279,7 +263,7 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     assert states == {"x": ("quarantined", False), "s1": ("quarantined", True)}
     assert [e.session for e in await find.for_task(project, TASK)] == ["s1"]
     found = await find.similar(project, TASK, least=-1.0, by_words=True, vouched=True)
-    assert [f.candidate.episode.session for f in found] == ["s1"]
+    assert [f.episode.session for f in found] == ["s1"]
     await site.memory.store.settle([theirs.id], "confirmed")
     assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
     await another.close()

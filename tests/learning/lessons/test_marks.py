@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.learning.lessons.marks import FOLDER, KEPT_S, mark, remove_old
+from daemon.learning.lessons.give import FOLDER, KEPT_S, mark, remove_old
 
 
 def test_a_file_while_a_lesson_waits(tmp_path: Path) -> None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import may_show
-from daemon.learning.lessons.postgres import read_url
-from daemon.learning.lessons.postgres_episodes import (
+from daemon.learning.lessons.postgres import (
     ANSWER_BYTES,
-    KEY,
-    MIGRATIONS,
     ROW_BYTES,
+    VERSION,
     PostgresEpisodes,
+    read_url,
 )
-from daemon.learning.lessons.rows import COLUMNS
 from daemon.store.db import Database
 from tests.learning.lessons.rows import MODEL, NOW, episode, hexed, ids, rich, vector
 from tests.support.machine.postgres import Postgres, start, stop
@@ -183,43 +179,6 @@ async def test_what_is_read_has_limits(people: People, postgres: Postgres) -> No
 
 
 @pytest.mark.shows("I51")
-async def test_what_a_key_vouched_for_is_kept(people: People, postgres: Postgres, tmp_path: Path) -> None:
-    """A version before had a key in the state folder and marks on the server: what they fit stays one's own
-    and in its state; a mark that fits nothing counts for nothing. What its owner dismissed stays so for all.
-    """
-    ada, key = people("ada"), bytes(range(32))
-    for n in (1, 2, 3):
-        await ada.add(rich(n))
-    sign = lambda parts: hmac.new(key, b"\0".join(parts), sha256).hexdigest()  # noqa: E731
-    me = sign([b"reader"])[:16]
-    for n, state in ((1, "confirmed"), (2, "dismissed"), (3, "confirmed")):
-        row = [getattr(rich(n), name) for name in COLUMNS if name != "state"]
-        row[7:10] = ['[["command","npm test -- --run"],["command","make lint"]]', None, None]
-        sql = "SELECT {} FROM reflectd.episode_memory WHERE id = '" + hexed(n) + "'"
-        row[8:10] = [postgres.run(sql.format(name), database(ada)) for name in ("cites", "files")]
-        mark = sign([repr(part).encode() for part in (state, *row)]) if n != 3 else "0" * 64
-        postgres.run(
-            f"UPDATE reflectd.episode_memory SET owner = '{me}'; INSERT INTO reflectd.episode_states "
-            f"SELECT key, '{me}', '{state}', '{mark}' FROM reflectd.episode_memory WHERE id = '{hexed(n)}'",
-            database(ada),
-        )
-    postgres.run(
-        "ALTER TABLE reflectd.episode_memory DROP withdrawn; "
-        "DELETE FROM reflectd.migrations WHERE name = '0003_withdrawn'",
-        database(ada),
-    )
-    (tmp_path / "again").mkdir()
-    (tmp_path / "again" / KEY).write_text(key.hex())
-    again, grace = people("again"), people("grace")
-    found = {int(c.episode.id, 16): (c.episode.state, c.vouched) for c in await again.page(None)}
-    assert found == {1: ("confirmed", True), 2: ("dismissed", True), 3: ("quarantined", False)}
-    assert [c.episode.state for c in await grace.page(None)] == ["quarantined", "dismissed", "quarantined"]
-    assert not (tmp_path / "again" / KEY).exists()
-    assert await again.forget([hexed(1)]) == 1, "they are still this person's own"
-    assert ids(await grace.page(None)) == [3, 2]
-
-
-@pytest.mark.shows("I51")
 async def test_a_lost_database_deletes_nothing(people: People) -> None:
     """Without the daemon's own database nothing is vouched for, and all rows are there."""
     await people("ada").add(rich(1))
@@ -233,7 +192,7 @@ async def test_daemons_that_start_at_once_migrate_once(people: People, postgres:
     stores = [people(f"p{n}") for n in range(6)]
     await asyncio.gather(*(store.add(episode(n), vector(n)) for n, store in enumerate(stores)))
     names = postgres.run("SELECT name FROM reflectd.migrations", database(stores[0])).split()
-    assert names == [name for name, _ in MIGRATIONS]
+    assert names == [VERSION]
     assert len(await stores[3].page(None)) == 6
 
 

@@ -13,10 +13,12 @@ from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Reply, Usage
 from daemon.core.verdict import Missing, Severity, Verdict
+from daemon.judge.case import Case as Judged
+from daemon.judge.case import Templates
 from daemon.learning.lessons.episodes import Episode, Trigger
-from daemon.learning.lessons.evaluation import Evaluation, evaluate, evaluation
 from daemon.learning.lessons.reflexion import (
     Case,
+    Evaluation,
     Failure,
     Reflection,
     Settings,
@@ -24,6 +26,8 @@ from daemon.learning.lessons.reflexion import (
     confirms,
     context_of,
     episode,
+    evaluate,
+    evaluation,
     failure,
     identity,
     or_whole,
@@ -47,9 +51,12 @@ def verdict(severity: Severity = Severity.HIGH, **more: Any) -> Verdict:
     return Verdict("s1", "t1", "u1", "incomplete", 7, severity, "Run them.", missing, **more)
 
 
+def judged(requests: tuple[str, ...], final: str, evidence: Evidence, **more: Any) -> Judged:
+    return Judged("s1", "t1", "u1", 7, "n", requests, (), final, evidence, Templates("", ""), **more)
+
+
 def failed(evidence: Evidence = EVIDENCE, **more: Any) -> Failure:
-    given = {"requests": ("Fix the parser",), "final": "All done.", **more}
-    found = failure(verdict(), evidence=evidence, directory="/w", host="h", **given)
+    found = failure(verdict(), judged(("Fix the parser",), "All done.", evidence, **more), "/w", "h")
     assert found is not None
     return found
 
@@ -83,9 +90,7 @@ def test_the_most_decisive_lines_are_kept() -> None:
 @pytest.mark.parametrize(("severity", "requests"), [(Severity.NONE, ("Fix it",)), (Severity.HIGH, ("  ",))])
 def test_nothing_is_kept_without_words_of_the_person(severity: Severity, requests: tuple[str, ...]) -> None:
     """No words, no task; a verdict of no severity has a reward of its own."""
-    found: Failure | None = failure(
-        verdict(severity), requests=requests, final="", evidence=Evidence(), directory="/w", host="h"
-    )
+    found = failure(verdict(severity), judged(requests, "", Evidence()), "/w", "h")
     assert (found is None) is not bool(requests[0].strip())
 
 
@@ -259,4 +264,4 @@ def test_what_confirms() -> None:
     new = made(session="s2", triggers=trigger)
     assert confirms(new, old)
     for other in ({"session": "s1"}, {"proof": ""}, {"project": "/other"}, {"triggers": ()}):
-        assert not confirms(replace(new, **other), old)  # type: ignore[arg-type]
+        assert not confirms(replace(new, **other), old)

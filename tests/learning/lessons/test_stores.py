@@ -18,7 +18,7 @@ from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons import rows as episode_rows
 from daemon.learning.lessons import sqlite as stored
 from daemon.learning.lessons.episodes import SIMILAR, Use
-from daemon.learning.lessons.postgres_episodes import PostgresEpisodes
+from daemon.learning.lessons.postgres import PostgresEpisodes
 from daemon.learning.lessons.rows import USES_DAYS
 from daemon.learning.lessons.sqlite import SqliteEpisodes, forget_uses
 from daemon.store.db import Database

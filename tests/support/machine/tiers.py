@@ -60,7 +60,6 @@ SLOW = {
     "learning/playbook/test_bootstrap.py": "whole folders of sessions are read",
     "engine/test_lanes.py": "folders that hang are waited for",
     "learning/test_spine.py": "whole sessions are learned from, with a store on the disk",
-    "learning/lessons/test_jobs.py": "whole sessions are learned from, with a store on the disk",
     "engine/test_reconnect.py": "thousands of sessions are looked through",
     "learning/rules/test_findings.py": "thousands of files are written",
     "learning/test_revisions.py": "thousands of files are written",
