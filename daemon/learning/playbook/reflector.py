@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.cuts import head_and_tail, tokens, within
@@ -79,7 +79,7 @@ class Outcome:
     why: str = ""
     confirmed: tuple[Confirmed, ...] = ()
     replies: tuple[Reply, ...] = ()
-    bad: tuple[BadForm, ...] = field(default=())
+    bad: tuple[BadForm, ...] = ()
 
     @property
     def failed(self) -> bool:
