@@ -218,7 +218,8 @@ class Applied:
 
 def known_part(playbook: Playbook, known: Collection[str]) -> Playbook:
     """A copy with only the points whose texts are known (by digest) and may be offered. Whatever else
-    stands in the file reaches no model. Of more than ``MOST_KNOWN`` the best stay: looking at a text takes a while.
+    stands in the file reaches no model. Of more than ``MOST_KNOWN`` the best stay: looking at
+    a text takes a while.
     """
     part = copy(playbook)
     points = [p for _, p in each(part) if known_as(p["text"]) in known]
