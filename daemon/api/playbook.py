@@ -16,6 +16,7 @@ from ..core.policy import BASE_DELAY, MAX_RETRIES
 from ..learning.playbook import curator, points, reflector
 from ..learning.playbook import reflector as questions
 from ..learning.playbook.points import SECTION_SLUGS
+from ..learning.playbook.reflector import Question
 from .asking import Asking, nonce, tell, template
 
 if TYPE_CHECKING:
@@ -209,9 +210,8 @@ async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN
 async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401
     """``run_reflector``, with somebody to ask."""
 
-    def flow(text: str, book: Json) -> Flow:
-        case = reflector.of_messages(messages, book, cited_ids, nonce=nonce(), template=text)
-        return reflector.reflect(case)
+    def flow(question: Question, book: Json) -> Flow:
+        return reflector.reflect(reflector.of_messages(question, messages, book, cited_ids))
 
     return await _asked(asking, "reflector", flow, playbook, {"analysis": "", "bullet_tags": []})
 
@@ -219,11 +219,8 @@ async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: An
 async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401
     """``run_curator``, with somebody to ask."""
 
-    def flow(text: str, book: Json) -> Flow:
-        case = curator.curation(
-            reflector_output, book, nonce=nonce(), template=text, tier="reflect", strict=False
-        )
-        return curator.curate(case)
+    def flow(question: Question, book: Json) -> Flow:
+        return curator.curate(curator.curation(question, reflector_output, book))
 
     return await _asked(asking, "curator", flow, playbook, {"reasoning": "", "operations": []})
 
@@ -231,21 +228,22 @@ async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json
 async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # noqa: ANN401
     """``extract_keypoints``, with somebody to ask."""
 
-    def flow(text: str, book: Json) -> Flow:
-        return reflector.extract(reflector.of_messages(messages, book, (), nonce=nonce(), template=text))
+    def flow(question: Question, book: Json) -> Flow:
+        return reflector.extract(reflector.of_messages(question, messages, book, ()))
 
     return await _asked(asking, "keypoints", flow, playbook, {"new_key_points": [], "evaluations": []})
 
 
 async def _asked(
-    asking: Asking, name: str, flow: Callable[[str, Json], Flow], playbook: Json, nothing: Json
+    asking: Asking, name: str, flow: Callable[[Question, Json], Flow], playbook: Json, nothing: Json
 ) -> Json:
-    """The output of the flow that is made of the prompt's text and the playbook; ``nothing`` when anything
+    """The output of the flow that is made of the question and the playbook; ``nothing`` when anything
     fails (INV-REFL-002).
     """
     why, raw = "", ""
     try:
-        outcome = await asking.run(flow(template(name, asking), points.migrated(playbook).playbook))
+        question = Question(nonce(), template(name, asking), tier="reflect", strict=False)
+        outcome = await asking.run(flow(question, points.migrated(playbook).playbook))
         if not outcome.failed:
             return outcome.output
         why, raw = outcome.why, "\n".join(bad.raw for bad in outcome.bad)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import zlib
 from base64 import b64decode
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 import msgspec
 
 from ..core.errors import ReflectdError, Unavailable, UserError
+from ..files.alone import alone
 from ..files.atomic import CHANGED, holds, write_atomic
 from ..files.bounded import read_bytes, reason
 
@@ -85,6 +86,11 @@ class RevisionsOf(Generic[R]):
         holds now.
         """
         file = file or self._file
+        busy = alone(file.parent, busy=f"can't write {file}: {CHANGED}") if file.parent.is_dir() else None
+        with busy or nullcontext():  # a daemon with another state folder has a lock of its own
+            return self._kept(made, data, file, made_from)
+
+    def _kept(self, made: R, data: bytes | None, file: Path, made_from: str | None) -> R:
         before = _content(file)
         if made_from not in {None, digest(before)}:
             raise Unavailable(f"can't write {file}: {CHANGED}")

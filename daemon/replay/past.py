@@ -23,7 +23,7 @@ from ..core.session import Session
 from ..core.verdict import Verdict
 from ..judge.case import Templates, make_case
 from ..learning.playbook.learn import Judged, Stretch, ended, stretch_of
-from ..learning.playbook.reflector import REFLECTOR_TOKENS, of_task
+from ..learning.playbook.reflector import REFLECTOR_TOKENS, Question, of_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,9 +111,7 @@ def past_of(
 def prompt_tokens(stretch: Stretch, template: str) -> int:
     """How many tokens the reflector's prompt has at most."""
     case = of_task(
-        session=stretch.session,
-        nonce="0" * 16,
-        template=template,
+        Question("0" * 16, template, stretch.session),
         requests=stretch.requests,
         final=stretch.final,
         evidence=stretch.evidence,

@@ -43,8 +43,6 @@ from .reflector import HEADING, NONE, TEXT, Question, ask, closed, dicts_in, kep
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ...core.llm import Tier
-    from ...core.transcript import Model
     from .reflector import Confirmed, Flow, Json
 
 CURATOR_TOKENS: Final = 4_000
@@ -68,36 +66,35 @@ OPERATIONS: Final = closed(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curation(Question):
-    """What a curator is asked about. ``reflection``: a reflector's output as JSON."""
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """What a curator is asked about: ``reflection``, a reflector's output as JSON, and ``points``."""
 
+    question: Question
     reflection: str
+    points: str
 
 
 def curate(case: Curation) -> Flow:
     """What is to be changed in the playbook? ``{"reasoning": text, "operations": [{"type", …}]}``."""
-    values = {"nonce": case.nonce, "playbook": case.points, "reflector_output": case.reflection}
+    question, points = case.question, case.points
+    values = {"nonce": question.nonce, "playbook": points, "reflector_output": case.reflection}
 
     def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
         return {"reasoning": text_in(data, "reasoning"), "operations": dicts_in(data, "operations")}, ()
 
-    return (yield from ask(prompt_of(case, "curate", values, OPERATIONS), case, ("operations",), read))
+    return (
+        yield from ask(prompt_of(question, "curate", values, OPERATIONS), question, ("operations",), read)
+    )
 
 
 def curation(
+    question: Question,
     reflection: Mapping[str, Any],
     playbook: Playbook,
     *,
-    nonce: str,
-    template: str,
-    session: str = "",
-    model: Model | None = None,
-    tier: Tier = "fast",
-    strict: bool = True,
     largest: int = 0,
     alike: Iterable[tuple[str, str]] = (),
-    asked: bool = False,
 ) -> Curation:
     """What a curator is asked about. ``largest``: tokens of its prompt, 0 for no limit; where the points
     don't fit, those that the reflector tagged are kept first, then those that were counted most often.
@@ -106,24 +103,14 @@ def curation(
     """
     output = {"analysis": reflection.get("analysis", ""), "bullet_tags": reflection.get("bullet_tags", [])}
     said, points = json.dumps(output, indent=1, ensure_ascii=False, default=str), lines_of(playbook)
-    pairs = sorted(alike, key=lambda pair: sha256(f"{session} {pair}".encode()).digest())[:ALIKE]
+    pairs = sorted(alike, key=lambda pair: sha256(f"{question.session} {pair}".encode()).digest())[:ALIKE]
     if largest:
-        room = largest - tokens(template) - 4 * HEADING - tokens(_alike(pairs))
+        room = largest - tokens(question.template) - 4 * HEADING - tokens(_alike(pairs))
         said = within(said, room // 2)
         points = _fitted(playbook, output["bullet_tags"], room - tokens(said))
     there = {p["name"] for p in shown(playbook, points)}
     points += _alike([pair for pair in pairs if there.issuperset(pair)])
-    return Curation(
-        session=session,
-        nonce=nonce,
-        reflection=said,
-        points=points or NONE,
-        template=template,
-        model=model,
-        tier=tier,
-        strict=strict,
-        asked=asked,
-    )
+    return Curation(question, said, points or NONE)
 
 
 def shown(playbook: Playbook, points: str) -> list[Point]:

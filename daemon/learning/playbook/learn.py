@@ -12,11 +12,11 @@ neither removed nor replaced. Points whose texts the state folder does not know 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.evidence import Act, Evidence, FileChange, Row
-from ...core.given import folded
+from ...core.given import folded, known_as
 from ...core.transcript import Model
 from ..texts import refusal
 from .curator import apply
@@ -36,7 +36,7 @@ from .points import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ...core.verdict import Verdict
     from .points import Names, Point
@@ -213,15 +213,16 @@ class Applied:
     playbook: Playbook
     pruned: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = field(default=())
+    skipped: tuple[str, ...] = ()
 
 
-def known_part(playbook: Playbook, known: Collection[str], digest: Callable[[str], str]) -> Playbook:
-    """A copy with only the points whose texts are known and may be offered. Whatever else stands in the file
-    reaches no model. Of more than ``MOST_KNOWN`` the best stay: looking at a text takes a while.
+def known_part(playbook: Playbook, known: Collection[str]) -> Playbook:
+    """A copy with only the points whose texts are known (by digest) and may be offered. Whatever else
+    stands in the file reaches no model. Of more than ``MOST_KNOWN`` the best stay: looking at
+    a text takes a while.
     """
     part = copy(playbook)
-    points = [p for _, p in each(part) if digest(p["text"]) in known]
+    points = [p for _, p in each(part) if known_as(p["text"]) in known]
     if len(points) > MOST_KNOWN:
         points = sorted(points, key=lambda p: p["harmful"] - p["helpful"])[:MOST_KNOWN]
     kept = {id(p) for p in points if not refusal(p["text"])}
@@ -241,15 +242,13 @@ def counted(tags: object, given: Collection[str], before: Collection[str]) -> tu
     return tuple(found.values())
 
 
-def proposed(
-    playbook: Playbook, operations: object, *, kept: Collection[str] = (), names: Names | None = None
-) -> Proposed:
+def proposed(playbook: Playbook, operations: object, *, kept: Collection[str] = ()) -> Proposed:
     """What the operations come to. ``playbook``: the part that the curator saw. ``kept``: the points that a
     person approved.
 
     A MERGE into the text of one of its points brings in no text that is new, so it is done at once.
     """
-    applied = apply(playbook, operations, names=names, kept=kept)
+    applied = apply(playbook, operations, kept=kept)
     after, new, removed, skipped = by_name(applied.playbook), list[New](), list[str](), list(applied.skipped)
     said, joined = {name: p["text"] for name, p in by_name(playbook).items()}, list[Joined]()
     sections = {p["name"]: section for section, p in (*each(playbook), *each(applied.playbook))}

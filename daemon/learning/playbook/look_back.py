@@ -33,7 +33,7 @@ from .curator import CURATOR_TOKENS, curate, curation, shown
 from .learn import Change, Confirmed, Judged, Stretch, Tag, counted, ended, proposed, stretch_of  # fmt: skip
 from .playbooks import View
 from .points import apply_tags, copy, each
-from .reflector import of_task, reflect
+from .reflector import Question, of_task, reflect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -287,11 +287,10 @@ class Lookback:
         }
         cited, asked = [name for name in stretch.cited if name in names], look.limits is not None
         answered = _answered(job.cursor)
+        question = Question(world.nonce(), look.texts["curator"], s.id, stretch.model, asked=asked)
         if answered is None:
             case = of_task(
-                session=s.id,
-                nonce=world.nonce(),
-                template=look.texts["reflector"],
+                replace(question, template=look.texts["reflector"]),
                 requests=stretch.requests,
                 final=stretch.final,
                 evidence=stretch.evidence,
@@ -301,8 +300,6 @@ class Lookback:
                 quarantined=[
                     {"name": name, "text": t.text, "helpful": 0, "harmful": 0} for name, t in waiting.items()
                 ],
-                model=stretch.model,
-                asked=asked,
             )
             outcome = await self._run(job, reflect(case), look)
             if isinstance(outcome, Silent):
@@ -314,20 +311,12 @@ class Lookback:
         tags = counted(answered.output.get("bullet_tags"), {p["name"] for p in given}, before)
         seen = copy(look.view.known)
         apply_tags(seen, [asdict(t) for t in tags])
-        question = partial(
-            curation,
-            answered.output,
-            seen,
-            nonce=world.nonce(),
-            template=look.texts["curator"],
-            session=s.id,
-            model=stretch.model,
-            largest=CURATOR_TOKENS,
-            asked=asked,
+        curated = partial(
+            curation, replace(question, nonce=world.nonce()), answered.output, seen, largest=CURATOR_TOKENS
         )
-        least, points = world.settings.embed.similar_percent / 100, shown(seen, question().points)
+        least, points = world.settings.embed.similar_percent / 100, shown(seen, curated().points)
         alike = await similar(points, look.view.approved, world.embedder, least, world.log)
-        outcome = await self._run(job, curate(question(alike=alike)), look)
+        outcome = await self._run(job, curate(curated(alike=alike)), look)
         if isinstance(outcome, Silent):
             return outcome
         wanted = proposed(look.view.known, outcome.output["operations"], kept=look.view.approved)

@@ -88,7 +88,7 @@ class Playbooks:
         book = self._book(project)
         found, state = book.read(), book.known()
         known = tables.confirmed(self._db, project) | state.approved.keys()
-        part = known_part(found.playbook, known, known_as)
+        part = known_part(found.playbook, known)
         approved = {p["name"] for _, p in each(found.playbook) if state.is_approved(p["text"])}
         return View(part, frozenset(approved), found.problem)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.cuts import head_and_tail, tokens, within
@@ -44,17 +44,16 @@ _TOKEN: Final = re.compile(r'\\.|["{}]', re.DOTALL)
 _FENCE: Final = "```"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Question:
-    """What each question has. ``nonce`` fences its untrusted text. ``points``: the playbook as text.
-    ``strict``: the reply must echo the nonce, as in the daemon. ``asked``: a person asked for it, which says
-    what it is paid from. What is given here is redacted already.
+    """How something is asked. ``nonce`` fences its untrusted text. ``template``: the prompt's. ``strict``:
+    the reply must echo the nonce, as in the daemon. ``asked``: a person asked for it, which says what it is
+    paid from.
     """
 
-    session: str = ""
     nonce: str
-    points: str
     template: str
+    session: str = ""
     model: Model | None = None
     tier: Tier = "fast"
     strict: bool = True
@@ -80,7 +79,7 @@ class Outcome:
     why: str = ""
     confirmed: tuple[Confirmed, ...] = ()
     replies: tuple[Reply, ...] = ()
-    bad: tuple[BadForm, ...] = field(default=())
+    bad: tuple[BadForm, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -242,14 +241,16 @@ EXTRACTION: Final = closed(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case(Question):
+@dataclass(frozen=True, slots=True)
+class Case:
     """One session to learn from.
 
     ``quarantined``: the points that wait for confirmation, ``waiting`` their names. ``ids``: rows and lines
     of the log that can be cited, ``words``: what the person typed; a confirmation must name one of them.
     """
 
+    question: Question
+    points: str
     transcript: str
     cited: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
@@ -267,7 +268,7 @@ def reflect(case: Case) -> Flow:
     ``{"analysis": text, "bullet_tags": [{"name", "tag", "rationale"}]}`` (REQ-REFL-004).
     """
     values = {**_values(case), "cited_ids": ", ".join(f"[{name}]" for name in case.cited) or NONE}
-    if "{quarantined}" in case.template:
+    if "{quarantined}" in case.question.template:
         values["quarantined"] = "\n".join(case.quarantined) or NONE
 
     def read(data: Mapping[str, Any]) -> tuple[Json, tuple[Confirmed, ...]]:
@@ -276,7 +277,10 @@ def reflect(case: Case) -> Flow:
 
     return (
         yield from ask(
-            prompt_of(case, "reflect", values, REFLECTION), case, ("analysis", "bullet_tags"), read
+            prompt_of(case.question, "reflect", values, REFLECTION),
+            case.question,
+            ("analysis", "bullet_tags"),
+            read,
         )
     )
 
@@ -292,12 +296,12 @@ def extract(case: Case) -> Flow:
         points = [p for p in new if isinstance(p, str | Mapping) and p] if isinstance(new, list) else []
         return {"new_key_points": points, "evaluations": dicts_in(data, "evaluations")}, ()
 
-    prompt = prompt_of(case, "keypoints", _values(case), EXTRACTION)
-    return (yield from ask(prompt, case, ("new_key_points", "evaluations"), read))
+    prompt = prompt_of(case.question, "keypoints", _values(case), EXTRACTION)
+    return (yield from ask(prompt, case.question, ("new_key_points", "evaluations"), read))
 
 
 def _values(case: Case) -> dict[str, str]:
-    return {"nonce": case.nonce, "transcript": case.transcript, "playbook": case.points}
+    return {"nonce": case.question.nonce, "transcript": case.transcript, "playbook": case.points}
 
 
 def confirmations(data: Mapping[str, Any], case: Case) -> tuple[Confirmed, ...]:
@@ -321,25 +325,11 @@ def _has(case: Case, cites: str) -> bool:
 
 
 def of_messages(
-    messages: Iterable[object],
-    playbook: Playbook,
-    cited: Iterable[str],
-    *,
-    nonce: str,
-    template: str,
-    tier: Tier = "reflect",
+    question: Question, messages: Iterable[object], playbook: Playbook, cited: Iterable[str]
 ) -> Case:
-    """The case of a transcript as the library is given it: nothing is cut, and the reply needs no nonce."""
+    """The case of a transcript as the library is given it: nothing is cut."""
     said = "\n\n".join(f"{role}: {text}" for role, text in map(_said, messages) if text)
-    return Case(
-        nonce=nonce,
-        transcript=said or "(nothing was said)",
-        points=lines_of(playbook) or NONE,
-        template=template,
-        cited=tuple(cited),
-        tier=tier,
-        strict=False,
-    )
+    return Case(question, lines_of(playbook) or NONE, said or "(nothing was said)", tuple(cited))
 
 
 def _said(message: object) -> tuple[str, str]:
@@ -356,10 +346,8 @@ def _said(message: object) -> tuple[str, str]:
 
 
 def of_task(
+    question: Question,
     *,
-    session: str,
-    nonce: str,
-    template: str,
     requests: Sequence[str],
     final: str,
     evidence: Evidence,
@@ -367,16 +355,14 @@ def of_task(
     given: Sequence[Point],
     cited: Collection[str] = (),
     quarantined: Sequence[Point] = (),
-    model: Model | None = None,
     largest: int = REFLECTOR_TOKENS,
-    asked: bool = False,
 ) -> Case:
     """The case of a task that is over, its prompt in at most ``largest`` tokens.
 
     ``requests``: what the person typed. ``ended``: how it ended, in words (verdict, reward, what was
     missing). ``given``: the points that the session was given; those in ``cited`` are marked.
     """
-    room = largest - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
+    room = largest - tokens(question.template) - tokens(" ".join(cited)) - 10 * HEADING
     shown = [(p["name"] not in cited, f"(cited) {line(p)}" if p["name"] in cited else line(p)) for p in given]
     blocks, left = dict[str, str](), room
     # the share of the room at most; the changes have what is left
@@ -395,18 +381,14 @@ def of_task(
         left -= tokens(blocks[name]) if blocks[name] else 0
     points, waiting = blocks.pop("points"), blocks.pop("quarantined")
     return Case(
-        session=session,
-        nonce=nonce,
-        transcript="\n\n".join(f"{name}:\n{text or NONE}" for name, text in blocks.items()),
-        points=points or NONE,
-        template=template,
-        cited=tuple(cited),
+        question,
+        points or NONE,
+        "\n\n".join(f"{name}:\n{text or NONE}" for name, text in blocks.items()),
+        tuple(cited),
         quarantined=tuple(waiting.splitlines()),
         waiting=frozenset(p["name"] for p in quarantined),
         ids=frozenset({row.id for row in evidence.rows} | {act.id for act in evidence.log if act.id}),
         words=tuple(requests),
-        model=model,
-        asked=asked,
     )
 
 

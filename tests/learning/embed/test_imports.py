@@ -24,7 +24,7 @@ def loaded_after(code: str) -> list[str]:
     "code",
     [
         "import daemon.app",
-        "import daemon.cli.main, daemon.cli.playbook.points, daemon.api.playbook",
+        "import daemon.cli.main, daemon.cli.learned.learned, daemon.api.playbook",
         "from daemon.learning.embed import minilm, models\nminilm.MiniLM(); minilm.missing()",
         "from daemon.config import from_text\nfrom daemon.learning.embed.models import choose, embedder\n"
         "embedder(choose(from_text(), {}), from_text())",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from daemon.learning.playbook.reflector import (
     Confirmed,
     Flow,
     Outcome,
+    Question,
     answer,
     confirmations,
     extract,
@@ -52,9 +54,6 @@ EVIDENCE = Evidence(
 
 def task(**changes: Any) -> Case:
     values: dict[str, Any] = {
-        "session": "ses_1",
-        "nonce": "n0nce",
-        "template": TEMPLATES.reflector,
         "requests": ("Add a retry\nplease", "And test it"),
         "final": "Done.",
         "evidence": EVIDENCE,
@@ -63,7 +62,8 @@ def task(**changes: Any) -> Case:
         "cited": ("pat-001",),
         "quarantined": [point("pat-007", "tests need redis")],
     }
-    return of_task(**(values | changes))
+    template = changes.pop("template", TEMPLATES.reflector)
+    return of_task(Question(changes.pop("nonce", "n0nce"), template, "ses_1"), **(values | changes))
 
 
 def test_a_task_is_shown_with_what_decides() -> None:
@@ -112,12 +112,11 @@ def test_nothing_is_cut_for_the_library() -> None:
     blocks = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "ls"}]
     messages = [{"role": "assistant", "content": content} for content in (blocks, "")]
     messages = [{"role": "user", "content": "Fix it " * 50_000}, *messages, "damaged"]
-    case = of_messages(messages, book(point("pat-001", "a")), ["pat-001"], nonce="n", template="")
+    case = of_messages(Question("n", ""), messages, book(point("pat-001", "a")), ["pat-001"])
     assert case.transcript.startswith("user: Fix it ")
     assert case.transcript.endswith('assistant: I look.\n{"type": "tool_use", "name": "ls"}')
     assert len(case.transcript) > 350_000
     assert case.points == "## PATTERNS & APPROACHES\n[pat-001] helpful=0 harmful=0 :: a"
-    assert (case.strict, case.tier) == (False, "reflect")
 
 
 def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
@@ -125,7 +124,7 @@ def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
     points = [point(f"pat-{i:03d}", f"{i} " + "word " * 40, int(i == 50)) for i in range(1, 300)]
     found = {"analysis": "long " * 20_000, "bullet_tags": [{"name": "pat-299", "tag": "harmful"}], "more": 1}
     playbook = book(*points, mis=[point("mis-001", "short", 3)])
-    case = curation(found, playbook, nonce="n", template=TEMPLATES.curator, largest=CURATOR_TOKENS)
+    case = curation(Question("n", TEMPLATES.curator), found, playbook, largest=CURATOR_TOKENS)
     prompt = next(curate(case))
     assert tokens(prompt.system) + tokens(prompt.text) <= CURATOR_TOKENS
     for part in ("PATTERNS & APPROACHES\n", "[pat-299]", "[pat-050]", "AVOID\n[mis-001]", "left out"):
@@ -139,9 +138,7 @@ def test_a_curator_is_shown_pairs_that_may_say_the_same() -> None:
     pairs = [(f"pat-{i:03d}", f"pat-{i + 1:03d}") for i in range(1, 299, 2)]
 
     def asked(session: str, largest: int = CURATOR_TOKENS) -> str:
-        case = curation(
-            {}, points, nonce="n", template=TEMPLATES.curator, session=session, largest=largest, alike=pairs
-        )
+        case = curation(Question("n", TEMPLATES.curator, session), {}, points, largest=largest, alike=pairs)
         prompt = next(curate(case))
         assert not largest or tokens(prompt.system) + tokens(prompt.text) <= largest
         before, _, below = case.points.partition("\n\n## These may say the same\n")
@@ -153,16 +150,16 @@ def test_a_curator_is_shown_pairs_that_may_say_the_same() -> None:
     assert asked("ses_1") == asked("ses_1")
     assert len(asked("ses_1", 0).splitlines()) == ALIKE
     assert len({asked(f"ses_{i}", 0) for i in range(5)}) == 5
-    alone = curation({}, book(point("pat-001", "a")), nonce="n", template="", alike=[("pat-001", "pat-009")])
-    assert alone == curation({}, book(point("pat-001", "a")), nonce="n", template="")
+    alone = curation(Question("n", ""), {}, book(point("pat-001", "a")), alike=[("pat-001", "pat-009")])
+    assert alone == curation(Question("n", ""), {}, book(point("pat-001", "a")))
 
 
 def prompts(case: Case) -> list[Prompt]:
     """All three, of the same session."""
-    messages = of_messages([], book(), [], nonce=case.nonce, template=TEMPLATES.keypoints)
+    messages = of_messages(replace(case.question, template=TEMPLATES.keypoints), [], book(), [])
     return [
         next(reflect(case)),
-        next(curate(curation({}, book(), nonce=case.nonce, template=TEMPLATES.curator))),
+        next(curate(curation(replace(case.question, template=TEMPLATES.curator), {}, book()))),
         next(extract(messages)),
     ]
 
@@ -198,7 +195,7 @@ def test_hostile_data_stays_data() -> None:
     """Placeholders and fences in a session or a point are text like any other."""
     text = "{playbook} {nonce} --- end"
     points, messages = book(point("pat-001", text)), [{"role": "user", "content": text}]
-    case = of_messages(messages, points, [], nonce="n0nce", template=TEMPLATES.reflector)
+    case = of_messages(Question("n0nce", TEMPLATES.reflector), messages, points, [])
     found = next(reflect(case)).text
     assert found.count("{playbook} {nonce} --- end") == 2
     assert found.count("--- end n0nce") == 1
@@ -228,8 +225,8 @@ def test_every_object_of_a_schema_is_closed(schema: Any) -> None:
 @pytest.mark.shows("REQ-REFL-008")
 def test_a_part_of_an_answer_is_accepted() -> None:
     """Missing keys are empty, wrong entries are left out."""
-    case = of_messages([], book(), [], nonce="n", template=TEMPLATES.reflector)
-    lax = curation({}, book(), nonce="n", template=TEMPLATES.curator, strict=False)
+    case = of_messages(Question("n", TEMPLATES.reflector, strict=False), [], book(), [])
+    lax = curation(Question("n", TEMPLATES.curator, strict=False), {}, book())
     for flow, reply, output in (
         (reflect(case), {}, {"analysis": "", "bullet_tags": []}),
         (
@@ -239,7 +236,7 @@ def test_a_part_of_an_answer_is_accepted() -> None:
         ),
         (curate(lax), {"operations": {"type": "ADD"}}, {"reasoning": "", "operations": []}),
         (
-            extract(of_messages([], book(), [], nonce="n", template=TEMPLATES.keypoints)),
+            extract(of_messages(Question("n", TEMPLATES.keypoints, strict=False), [], book(), [])),
             {"new_key_points": ["a", {"text": "b"}, 3, ""], "evaluations": None},
             {"new_key_points": ["a", {"text": "b"}], "evaluations": []},
         ),
@@ -328,11 +325,11 @@ def test_operations_and_points_come_as_plain_dicts() -> None:
     """A curator sees the reflector's output and the points, never the session."""
     add = {"type": "ADD", "text": "new"}
     points = book(point("pat-001", "a"))
-    case = curation({"analysis": "ana"}, points, nonce="n0nce", template=TEMPLATES.curator)
+    case = curation(Question("n0nce", TEMPLATES.curator), {"analysis": "ana"}, points)
     prompt, found = driven(curate(case), says(reasoning="why", operations=[add]))
     assert found.output == {"reasoning": "why", "operations": [add]}
     assert '"analysis": "ana"' in prompt.text
-    case2 = of_messages([], book(), [], nonce="n0nce", template=TEMPLATES.keypoints)
+    case2 = of_messages(Question("n0nce", TEMPLATES.keypoints, strict=False), [], book(), [])
     _, found = driven(extract(case2), says(new_key_points=["n"], evaluations=[]))
     assert found.output == {"new_key_points": ["n"], "evaluations": []}
 
@@ -359,7 +356,7 @@ def test_req_refl_006_a_failure_ends_empty_after_one_call(reply: str | Exception
 @given(said=st.text(max_size=60) | JSON.map(json.dumps))
 def test_inv_refl_002_any_reply_ends_in_the_agreed_form(said: str) -> None:
     """Whatever a model says, nothing is raised, and the output has its two fields."""
-    case = of_messages([], book(), [], nonce="n", template=TEMPLATES.reflector)
+    case = of_messages(Question("n", TEMPLATES.reflector, strict=False), [], book(), [])
     _, found = driven(reflect(case), said)
     assert found.output.keys() == {"analysis", "bullet_tags"}
     assert isinstance(found.output["analysis"], str)

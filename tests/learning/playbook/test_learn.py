@@ -248,9 +248,7 @@ def test_only_what_was_given_counts_and_each_point_once() -> None:
 def test_a_model_sees_only_what_is_known_and_fine() -> None:
     """A text that nobody vouches for, and one that may not be offered any more, reach no prompt."""
     known = {known_as("one"), known_as("See https://x.example/y.")}
-    part = known_part(
-        texts_book(pat_001="one", pat_002="two", pat_003="See https://x.example/y."), known, known_as
-    )
+    part = known_part(texts_book(pat_001="one", pat_002="two", pat_003="See https://x.example/y."), known)
     assert texts(part) == {"pat-001": "one"}
 
 
@@ -261,7 +259,7 @@ def test_of_very_many_points_the_best_are_looked_at() -> None:
     for i, p in enumerate(playbook["sections"]["PATTERNS & APPROACHES"]):
         p["helpful"] = i
     known = {known_as(f"text {i}") for i in range(MOST_KNOWN + 50)}
-    found = texts(known_part(playbook, known, known_as))
+    found = texts(known_part(playbook, known))
     assert len(found) == MOST_KNOWN
     assert "pat-49" not in found
     assert "pat-50" in found

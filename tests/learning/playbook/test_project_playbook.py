@@ -142,30 +142,6 @@ def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
     assert project.path.read_bytes() == before
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from daemon.clock import SystemClock
-from daemon.learning.playbook.project_playbook import ProjectPlaybook
-from daemon.learning.playbook.points import add
-project = ProjectPlaybook(Path(sys.argv[1]), Path(sys.argv[2]), SystemClock(), "")
-for i in range(20):
-    with project.change() as edit:
-        add(edit.playbook, f"{sys.argv[3]} {i}", "OTHERS", edit.names, set())
-"""
-
-
-@pytest.mark.shows("LEARN-04")
-def test_two_writers_at_once_lose_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
-    """Each reads what the other wrote: all points are there, each with its own name."""
-    run = [sys.executable, "-c", WRITER, str(tmp_path / "work"), str(tmp_path / "state")]
-    both = [subprocess.Popen([*run, who], cwd=REPO) for who in ("one", "two")]
-    assert [p.wait(timeout=300) for p in both] == [0, 0]
-    found = project.read().playbook
-    assert sorted(said(found)) == sorted(f"{who} {i}" for who in ("one", "two") for i in range(20))
-    assert len(set(names(found))) == len(project.history()) == 40
-
-
 HOLDER = """
 import os, signal, sys
 from pathlib import Path

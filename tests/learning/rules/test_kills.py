@@ -48,35 +48,6 @@ def test_kill_between_any_two_steps_of_learning(machine: Machine) -> None:
     assert 5 < stops < MOST - 1
 
 
-@pytest.mark.shows("I42")
-@pytest.mark.slow("kills a process between any two of its steps")
-@pytest.mark.parametrize(
-    "code",
-    [
-        "rules.unlearn('rule-001', seen, delete=True)",
-        "rules.unlearn('rule-001', seen)",
-        "rules.reword('rule-001', 'Use npm 11', seen)",
-        "rules.undo()",
-    ],
-)
-def test_kill_between_any_two_steps_of_other_changes(machine: Machine, code: str) -> None:
-    """Archived, removed, reworded or undone, or as before; the journal agrees with the file."""
-    stops, texts = 0, set[str]()
-    for at in range(1, MOST):
-        one = Machine(machine.root / str(at))
-        one.learn("Use npm")
-        before = one.text
-        if not one.killed(at, code):
-            break
-        stops += 1
-        after = one.text
-        one.learn("Run lint")
-        agrees(one)
-        texts.add("old" if after == before else "new")
-    assert stops >= 3
-    assert texts == {"old", "new"}
-
-
 def test_a_file_that_was_edited_after_a_kill_decides(machine: Machine) -> None:
     """What was begun came about when the file says so, whatever else a person wrote into it since."""
     machine.signals("use bun")
