@@ -77,18 +77,22 @@ class LearnedPage(Feature):
         sections = [await asyncio.to_thread(self._projects, chosen, query)]
         if chosen is None:
             return {"sections": sections}
-        lessons, silent = await self._lessons(chosen)
+        lessons, silent, chooses = await self._lessons(chosen)
         await self._world.projects.read(str(chosen))
         try:
-            shown = await asyncio.to_thread(self._shown, chosen, lessons, query)
+            shown = await asyncio.to_thread(self._shown, chosen, lessons, chooses, query)
         except (UserError, Unavailable) as error:
             return {"sections": [*sections, section("In use", USED, (), text=str(error))]}
         if silent:
             shown[1]["text"] = f"Lessons are not shown: {silent}"
         return {"sections": [*sections, *shown]}
 
-    def _shown(self, chosen: Path, lessons: list[Json], query: Mapping[str, Any]) -> list[Json]:
+    def _shown(
+        self, chosen: Path, lessons: list[Json], chooses: bool, query: Mapping[str, Any]
+    ) -> list[Json]:
         learned = self._learned(chosen)
+        if not chooses:
+            learned.without_model()
         records = learned.records(self._world.db, lessons)
         marks, look = learned.rules.marks(), learned.rules.look()
         waiting = [r for r in records if r.state == "waiting"]
@@ -263,7 +267,7 @@ class LearnedPage(Feature):
         directory, id_, seen = said_by_person(body, "directory", "id", "seen")
         chosen = await asyncio.to_thread(self._named, directory)
         learned = await asyncio.to_thread(self._learned, chosen)
-        lessons, _ = await self._lessons(chosen)
+        lessons, *_ = await self._lessons(chosen)
         records = await asyncio.to_thread(refusing(lambda: learned.records(self._world.db, lessons)))
         found = next((r for r in records if r.id == id_), None)
         if found is None:
@@ -274,13 +278,14 @@ class LearnedPage(Feature):
 
     # --- the project ---------------------------------------------------------------------------------------
 
-    async def _lessons(self, chosen: Path) -> tuple[list[Json], str]:
-        """Its lessons, newest first, and why they are not known."""
+    async def _lessons(self, chosen: Path) -> tuple[list[Json], str, bool]:
+        """Its lessons, newest first, why they are not known, and whether a model chooses among them."""
         asked = {"directory": str(chosen), "limit": LESSONS}
         try:
-            return list((await self._ask("memory", "GET", "list", asked))["episodes"]), ""
+            answer = await self._ask("memory", "GET", "list", asked)
+            return list(answer["episodes"]), "", bool(answer["chooses"])
         except Unavailable as error:
-            return [], str(error)
+            return [], str(error), True
 
     async def _ask(self, feature: str, method: str, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the route of another feature answers."""

@@ -37,6 +37,7 @@ KINDS: Final[tuple[Kind, ...]] = ("rule", "preference", "point", "lesson")
 SHORT_ID: Final = 12  # characters of a lesson's id that a person reads and types
 AT_START: Final = "given at the start of each session, as far as there is room"
 CHOSEN: Final = "given with a task for which a small model chooses it"
+NO_MODEL: Final = "no model can be asked which lesson belongs to a task: the rules judge"
 NOBODY: Final = "nobody vouches for it: `reflectd learned approve` lets agents have it"
 
 
@@ -248,6 +249,10 @@ class Learned:
         if kind == "point":
             return self._point_stays(text, vouched=vouched, harm=False)
         return self.off[kind] or refusal(text) or ("" if vouched else NOBODY)
+
+    def without_model(self) -> None:
+        """There is no model that could choose lessons for a task."""
+        self.off["lesson"] = self.off["lesson"] or NO_MODEL
 
     # --- lessons -------------------------------------------------------------------------------------------
 

@@ -125,6 +125,7 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     vouched = attended()
     if vouched:
         about.post("memory/settle", {"ids": [made["id"]], "yes": True})
+    about.episodes()
     why = about.learned.why_not("lesson", made["lesson"], vouched=vouched)
     if args.json:
         print_json(

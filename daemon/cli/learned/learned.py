@@ -257,8 +257,11 @@ class About:
         found: list[Json] = []
         while len(found) < MOST_LESSONS:
             after = found[-1]["id"] if found else ""
-            page = self.get("memory/list", state="", after=after, limit=PAGE)["episodes"]
+            answer = self.get("memory/list", state="", after=after, limit=PAGE)
+            page = answer["episodes"]
             found += page
+            if not answer["chooses"]:
+                self.learned.without_model()
             if len(page) < PAGE:
                 break
         return found

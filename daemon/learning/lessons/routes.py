@@ -123,7 +123,9 @@ class EpisodeRoutes:
         return {"episode": _whole(found[0])}
 
     async def page(self, query: Mapping[str, Any]) -> Json:
-        """``directory`` ("" for all), ``state``, ``after``, ``limit`` → ``episodes``, newest first."""
+        """``directory`` ("" for all), ``state``, ``after``, ``limit`` → ``episodes``, newest first;
+        ``chooses``: whether there is a model that chooses among them.
+        """
         state = str(query.get("state", "")) or None
         if state is not None and state not in STATES:
             raise BadReply(f"`state` is one of {', '.join(STATES)}")
@@ -131,7 +133,9 @@ class EpisodeRoutes:
         limit = int(_number(query, "limit", 100, 1, MOST))
         after = str(query.get("after", ""))
         found = await self._store.page(projects, state=state, after=after, limit=limit)
-        return {"episodes": [_whole(c) for c in found]}
+        calls = self._world.calls
+        chooses = any(calls.models(host) for host in calls.judges)
+        return {"episodes": [_whole(c) for c in found], "chooses": chooses}
 
     async def stats(self, query: Mapping[str, Any]) -> Json:
         """``directory`` ("" for all) → how many episodes, by state."""

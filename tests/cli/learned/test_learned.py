@@ -28,7 +28,11 @@ from tests.support.reflecting import LINT, learned, rules_file, said_before
 
 Json = dict[str, Any]
 DRIVEN = pytest.mark.full("a pseudo-terminal is driven")
-ON = {"REFLECTD_PLAYBOOK_ENABLED": "true", "REFLECTD_MEMORY_ENABLED": "true"}
+ON = {
+    "REFLECTD_PLAYBOOK_ENABLED": "true",
+    "REFLECTD_MEMORY_ENABLED": "true",
+    "REFLECTD_JUDGE_PROVIDER": "host",
+}
 TEXT = "The tests need a running database, else all of them fail."
 TASK, LESSON = "Run the database migration", "Stop the workers before the migration starts."
 
@@ -154,6 +158,13 @@ def test_it_says_why_no_agent_is_given_a_point(
     else:
         assert why in record["why"]
         assert (why in run(box, "learned", **env), record["given"]) == (True, False)
+
+
+def test_a_lesson_needs_a_model_that_chooses_it(box: Sandbox) -> None:
+    """Where the rules judge, nobody says which lesson belongs to a task: it is said, and no more claimed."""
+    with Daemon(box, **(ON | {"REFLECTD_JUDGE_PROVIDER": "offline"})):
+        added = run(box, "memory", "add", "--task", TASK, LESSON, **ON)
+        assert "no agent is given it: no model can be asked which lesson belongs to a task" in added
 
 
 def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:
