@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from daemon import paths
-from daemon.compaction import case as compacted
-from daemon.compaction import flow as compaction
-from daemon.compaction.parse import ACTIONS
+from daemon.compaction import case as compaction
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
@@ -44,7 +42,7 @@ CASES: Final = {
     "stuck": DATA / "stuck" / "silent.jsonl",
     "compaction": DATA / "compaction" / "cases.jsonl",
 }
-ANSWERS: Final[dict[str, tuple[str, ...]]] = {"stuck": stuck.REASONS, "compaction": ACTIONS}
+ANSWERS: Final[dict[str, tuple[str, ...]]] = {"stuck": stuck.REASONS, "compaction": compaction.ACTIONS}
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):
@@ -130,11 +128,7 @@ def flow_of(case: Case, nonce: str) -> Flow:
         if made is None:
             raise UserError(f"{case.name}: nobody asked for anything")
         return stuck.assess(made, texts)
-    names = ("compaction", "compaction_case", "compaction_again")
-    made_after = compacted.make_case(
-        case.transcript, at=0, nonce=nonce, templates=compacted.Templates(*(texts[n] for n in names))
-    )
-    return compaction.evaluate(made_after)
+    return compaction.evaluate(compaction.make_case(case.transcript, nonce=nonce), texts)
 
 
 def outcome(case: Case, found: stuck.Assessment | compaction.Outcome) -> Outcome:
