@@ -45,7 +45,7 @@ def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def each_said(path: Path, take: Callable[[Said], object]) -> None:
     """Hand over what a person said in a whole transcript. Raises ``UserError``."""
-    from ..hosts.claude_code.history import said_in
+    from ..hosts.claude_code.past import said_in
 
     told = 0
 

@@ -18,8 +18,7 @@ from urllib.parse import urlencode
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ...files.bounded import read_bytes
-from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
-from ...hosts.claude_code.sessions import SUFFIX, all_folders, files_in, folders_of
+from ...hosts.claude_code.past import SUFFIX, Cursor, all_folders, files_in, folders_of, is_unchanged, said_in
 from ...hosts.opencode.export import parse_export
 from ...learning.rules import findings
 from ...learning.rules.candidates import Gathering

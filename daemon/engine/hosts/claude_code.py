@@ -27,8 +27,7 @@ from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
 from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
-from ...hosts.claude_code.moved import has_order, moved_on
-from ...hosts.claude_code.shells import still_running
+from ...hosts.claude_code.transcript import has_order, moved_on, still_running
 from ..large import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods

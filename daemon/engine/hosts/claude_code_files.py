@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
 from ...evidence.calls.writes import written_by_tool
-from ...hosts.claude_code.subagents import with_sub_agents
-from ...hosts.claude_code.transcript import TranscriptReader
+from ...hosts.claude_code.transcript import TranscriptReader, with_sub_agents
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
-from ...hosts.claude_code.shells import awaited
+from ...hosts.claude_code.transcript import awaited
 
 if TYPE_CHECKING:
     from collections.abc import Collection

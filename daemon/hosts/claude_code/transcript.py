@@ -10,7 +10,8 @@ blocks: call it in a thread.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from dataclasses import field as default
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,15 +19,110 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct, field
 
-from ...core.transcript import Transcript
-from .branch import Bounds, Branch
+from ...core.errors import Unavailable
+from ...core.transcript import MAX_AGENTS, Transcript
+from ..jsonl import HEAD_OF_FILE, MAX_LINE, each_line, line_start, opened
+from .branch import Bounds, Branch, messages_of
 from .lines import HEAD, entry_of, is_bulky
-from .reading import HEAD_OF_FILE, MAX_LINE, each_line, line_start, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from ...core.transcript import Message
+    from ...core.transcript import Message, ToolCall
+
+# The calls of a sub-agent, from the transcript that Claude Code keeps of it beside the session's own.
+#
+# The file is ``<session>/subagents/agent-<id>.jsonl``. Only its end is read where it is large. A file that
+# is not there or can't be read gives no calls. It blocks: call it in a thread.
+
+READ: Final = 2 << 20  # bytes of one file
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
+    """The transcript with the calls of its last sub-agents. ``path``: the session's own file."""
+    folder = path.with_suffix("") / "subagents"
+    names = [agent for agent in transcript.agents[-MAX_AGENTS:] if _ID.fullmatch(agent)]
+    files = {agent: folder / f"agent-{agent}.jsonl" for agent in names}
+    cut = {agent for agent, file in files.items() if _size(file) > READ}
+    return transcript.with_agents({agent: calls_of(file) for agent, file in files.items()}, cut)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def calls_of(path: Path) -> tuple[ToolCall, ...]:
+    """All calls in the file, in order; empty when it can't be read."""
+    try:
+        data = end_of(path, READ)
+    except Unavailable:
+        return ()
+    lines = (line for line in data.split(b"\n") if line.startswith(b"{") and not is_bulky(line[:HEAD]))
+    entries = [entry for line in lines if (entry := entry_of(line, agent=True)) is not None]
+    return tuple(c for m in messages_of(entries, lambda _: False) for c in m.calls)
+
+
+# Which shells in the background a turn waits for, and which calls left them running.
+#
+# A shell that this turn started may be a test run that the answer depends on, or a server that never ends.
+# One that is older counts only where the agent looked at it again. No I/O.
+
+# Whether a session is still where it was when a prompt for it was decided, by its transcript.
+
+
+def moved_on(transcript: Transcript, task: str, turn: str) -> str:
+    """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``: any
+    turn of the task. A compaction is no work of the agent's.
+    """
+    said = [m for m in transcript.messages if not (m.summary or m.compaction)]
+    now = next((m for m in reversed(said) if m.role == "assistant"), None)
+    begun = replace(transcript, begun=task).task
+    if begun is None or begun.id != task or (now and any(m.human for m in transcript.since(now.id))):
+        return "the person wrote meanwhile"
+    if now is None or (turn and now.id != turn):
+        return "the agent went on meanwhile"
+    if now.error or not now.finish:
+        return "the agent was stopped, or works"
+    if said[-1] is not now:
+        return "the person ran a command, or the agent was told something else"
+    return ""
+
+
+def has_order(transcript: Transcript, order: str) -> bool:
+    """Whether the agent was told this order."""
+    return any(message.order == order for message in transcript.messages)
+
+
+def awaited(transcript: Transcript, shells: Collection[str]) -> set[str]:
+    """Those of ``shells`` (ids) that were started, read or awaited since a person or our feedback spoke."""
+    calls: list[ToolCall] = []
+    for message in reversed(transcript.messages):
+        if message.human or message.order:
+            break
+        calls += message.calls
+    started = {call.shell for call in calls}
+    return {shell for shell in shells if shell and (shell in started or _is_named(shell, calls))}
+
+
+def still_running(transcript: Transcript, shells: Collection[str]) -> Transcript:
+    """The transcript with the calls that left one of ``shells`` running marked as running."""
+    if not any(call.shell in shells for message in transcript.messages for call in message.calls):
+        return transcript
+    messages = (
+        replace(m, calls=tuple(replace(c, status="running") if c.shell in shells else c for c in m.calls))
+        for m in transcript.messages
+    )
+    return replace(transcript, messages=tuple(messages))
+
+
+def _is_named(shell: str, calls: list[ToolCall]) -> bool:
+    """Whether a call names the shell: by its id, or by its file of output, which has the id in its name."""
+    return any(shell in value for call in calls for value in call.input.values() if isinstance(value, str))
+
 
 _MARK: Final = 64  # bytes before the cursor; when they differ, the file was rewritten
 _COMPARED: Final = 200  # characters at the end of the final text

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
 from daemon.core.transcript import Said
-from daemon.hosts.claude_code import history
-from daemon.hosts.claude_code.history import Cursor, is_unchanged, said_in
+from daemon.hosts.claude_code import past as history
+from daemon.hosts.claude_code.past import Cursor, is_unchanged, said_in
 from tests.support.hosts.claude_code_story import Story
 
 REJECTED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.hosts.claude_code.moved import has_order, moved_on
+from daemon.hosts.claude_code.transcript import has_order, moved_on
 from tests.hosts.claude_code.reading import OURS, read
 from tests.support.hosts.claude_code_story import Story
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daemon.hosts.claude_code.stops import STEP, stops_in
+from daemon.hosts.claude_code.past import STEP, stops_in
 from daemon.hosts.claude_code.transcript import TranscriptReader
 from tests.support.hosts.claude_code_story import Story
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.transcript import MAX_AGENTS, MAX_INNER, Message, ToolCall, Transcript
-from daemon.hosts.claude_code.subagents import READ, calls_of, with_sub_agents
+from daemon.hosts.claude_code.transcript import READ, calls_of, with_sub_agents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from ...core.errors import Unavailable, words
-from .lines import HEAD, is_bulky
+from ..core.errors import Unavailable, words
+from .claude_code.lines import HEAD, is_bulky
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
