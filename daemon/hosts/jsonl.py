@@ -1,7 +1,7 @@
-"""Opens a transcript file and cuts it into lines, without decoding them.
+"""Reads files of JSON lines that a host appends to, without decoding them.
 
-It never waits for a FIFO, holds one block at a time, and copies no line of a type that is never looked at.
-Raises ``Unavailable`` for a file that can't be read. It blocks: call it in a thread.
+It never waits for a FIFO, holds one block at a time, and hands over no line that ``skip`` names by its first
+bytes. Raises ``Unavailable`` for a file that can't be read. It blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core.errors import Unavailable, words
-from .claude_code.lines import HEAD, is_bulky
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 4 << 20
 HEAD_OF_FILE: Final = 1 << 20
+HEAD: Final = 256  # bytes of a line that ``skip`` is shown
 MAX_LINE: Final = 64 << 20
+_MARKED: Final = 64  # bytes before a cursor; when they differ, the file was rewritten
 
 
 @contextmanager
@@ -43,6 +45,44 @@ def opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
+class Cursor(NamedTuple):
+    """Where reading stopped. ``file``: the inode. ``size`` and ``mtime_ns``: of the file then. ``at``: where
+    the next line begins. ``lines``: how many come before it. ``mark``: a digest of what stands before it.
+    """
+
+    file: int
+    size: int
+    mtime_ns: int
+    at: int
+    lines: int
+    mark: str
+
+    @classmethod
+    def here(cls, fd: int, at: int, lines: int = 0) -> Cursor:
+        """The cursor at byte ``at`` of the open file."""
+        now = os.fstat(fd)
+        return cls(now.st_ino, now.st_size, now.st_mtime_ns, at, lines, _mark(fd, at))
+
+    @classmethod
+    def of(cls, kept: object) -> Cursor | None:
+        """A cursor that was stored as a list; None for anything else."""
+        kinds = [int, int, int, int, int, str]
+        return cls(*kept) if isinstance(kept, list) and [type(value) for value in kept] == kinds else None
+
+    def only_grew(self, fd: int) -> bool:
+        """Whether the open file is the same one, with nothing but lines added."""
+        now = os.fstat(fd)
+        return self.file == now.st_ino and now.st_size >= self.at and _mark(fd, self.at) == self.mark
+
+    def is_unchanged(self, now: os.stat_result) -> bool:
+        """Whether the file is as it was when reading stopped."""
+        return (self.file, self.size, self.mtime_ns) == (now.st_ino, now.st_size, now.st_mtime_ns)
+
+
+def _mark(fd: int, at: int) -> str:
+    return blake2b(os.pread(fd, min(_MARKED, at), max(0, at - _MARKED)), digest_size=8).hexdigest()
+
+
 def line_start(fd: int, start: int, size: int) -> int:
     """The first byte of the first line that begins at or after ``start``; ``size`` when none does."""
     if start == 0:
@@ -56,16 +96,37 @@ def line_start(fd: int, start: int, size: int) -> int:
     return size
 
 
-def each_line(fd: int, at: int, size: int, take: Callable[[bytes, int], object]) -> tuple[int, int]:
-    """Hand over each complete line from ``at`` on that may be JSON and is not bulky (``lines.is_bulky``),
-    with the number of lines before it.
+def end_of(path: Path, limit: int) -> bytes:
+    """The last whole lines of a file, at most ``limit`` bytes; empty when there is none."""
+    with opened(path) as fd:
+        if fd < 0:
+            return b""
+        size = os.fstat(fd).st_size
+        start = line_start(fd, max(0, size - limit), size)
+        return os.pread(fd, size - start, start)
+
+
+def last_line(fd: int, at: int, size: int) -> bytes:
+    """A last line without its end, which begins at ``at``; empty when it is no JSON, or too long."""
+    line = os.pread(fd, size - at, at) if at < size <= at + MAX_LINE else b""
+    return line if line.startswith(b"{") else b""
+
+
+def each_line(
+    fd: int,
+    at: int,
+    size: int,
+    take: Callable[[bytes, int], object],
+    skip: Callable[[bytes | bytearray], bool],
+) -> tuple[int, int]:
+    """Hand over each complete line from ``at`` on that may be JSON, with the number of lines before it.
 
     Returns where the next line begins, and how many lines there were.
     """
     buffer = bytearray(max(0, min(BLOCK, size - at)))
     view = memoryview(buffer)
     parts: list[bytes] = []  # of a line that began in an earlier block
-    held, bulky, begins, count = 0, False, at, 0
+    held, skipped, begins, count = 0, False, at, 0
     while at < size:
         got = os.preadv(fd, [view[: size - at]], at)
         if got <= 0:
@@ -75,8 +136,8 @@ def each_line(fd: int, at: int, size: int, take: Callable[[bytes, int], object])
             end = buffer.find(b"\n", pos, got)
             stop = got if end < 0 else end
             if not held:
-                bulky = is_bulky(buffer[pos : min(stop, pos + HEAD)])
-            if bulky or held > MAX_LINE:
+                skipped = skip(buffer[pos : min(stop, pos + HEAD)])
+            if skipped or held > MAX_LINE:
                 parts.clear()
             else:
                 parts.append(bytes(view[pos:stop]))
@@ -85,7 +146,7 @@ def each_line(fd: int, at: int, size: int, take: Callable[[bytes, int], object])
                 break
             if parts:
                 line = parts[0] if len(parts) == 1 else b"".join(parts)
-                if line.startswith(b"{") and not (len(parts) > 1 and is_bulky(line[:HEAD])):
+                if line.startswith(b"{") and not (len(parts) > 1 and skip(line[:HEAD])):
                     take(line, count)
             parts, held, pos = [], 0, end + 1
             begins, count = at + pos, count + 1

@@ -27,7 +27,7 @@ from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
 from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
-from ...hosts.claude_code.transcript import has_order, moved_on, still_running
+from ...hosts.claude_code.transcript import stale_order, still_running
 from ..large import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods
@@ -71,7 +71,7 @@ class Prompts:
             return "it is void"
         turn = stored.order.turn if isinstance(stored.order, SendFeedback) else ""
         try:
-            return moved_on(await self._files.read(session), stored.order.task, turn)
+            return stale_order(await self._files.read(session), stored.order.task, turn)
         except (Unavailable, BadReply) as e:
             return str(e)
 
@@ -97,7 +97,7 @@ class Prompts:
             return False
         left = False
         for stored in open_:
-            if has_order(found, stored.id):
+            if any(message.order == stored.id for message in found.messages):
                 await self._intake.result(stored.id, "done", msgspec.Raw(b"null"), "")
             elif over:
                 await self._intake.result(stored.id, "failed", msgspec.Raw(b"null"), "the host dropped it")

@@ -19,6 +19,7 @@ from ...core.errors import BadReply
 from ...core.given import cited_ids
 from ...core.transcript import Compaction
 from ..cuts import OUTPUT, TEXT, cut, cut_deep, cut_output, size_of
+from ..jsonl import HEAD
 from ..wire import decode, text_or_empty
 
 if TYPE_CHECKING:
@@ -217,7 +218,6 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 TYPE_MARK: Final = b'"type":"'
-HEAD: Final = 256  # bytes of a line in which its type is looked for
 BULKY: Final = (  # types of lines that are long or many and never part of the conversation
     b"api-request",
     b"file-history-snapshot",

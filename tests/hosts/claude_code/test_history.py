@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from daemon.core.errors import Unavailable
 from daemon.core.transcript import Said
 from daemon.hosts.claude_code import past as history
-from daemon.hosts.claude_code.past import Cursor, is_unchanged, said_in
+from daemon.hosts.claude_code.past import said_in
+from daemon.hosts.jsonl import Cursor
 from tests.support.hosts.claude_code_story import Story
 
 REJECTED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
@@ -140,14 +141,14 @@ def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     path.write_bytes(story.data())
     first, cursor = read(path)
     assert [s.text for s in first] == ["one"]
-    assert is_unchanged(cursor, path.stat())
+    assert cursor.is_unchanged(path.stat())
     assert read(path, cursor) == ([], cursor)
     before = len(story.data().splitlines())
     story.human("no, two")
     path.write_bytes(story.data())
     ((said,), later) = read(path, cursor)
     assert (said.text, said.prior, said.line) == ("no, two", "I did one.", before + 1)
-    assert not is_unchanged(cursor, path.stat())
+    assert not cursor.is_unchanged(path.stat())
     assert later.at == path.stat().st_size
     assert Cursor.of(json.loads(json.dumps(later))) == later
     for broken in (None, [], list(later)[:5], [*list(later)[:5], 6], [True, *list(later)[1:]], {"at": 1}):
