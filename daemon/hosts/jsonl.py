@@ -58,10 +58,11 @@ class Cursor(NamedTuple):
     mark: str
 
     @classmethod
-    def here(cls, fd: int, at: int, lines: int = 0) -> Cursor:
-        """The cursor at byte ``at`` of the open file."""
-        now = os.fstat(fd)
-        return cls(now.st_ino, now.st_size, now.st_mtime_ns, at, lines, _mark(fd, at))
+    def here(cls, fd: int, then: os.stat_result, at: int, lines: int = 0) -> Cursor:
+        """The cursor at byte ``at``. ``then``: the open file before reading; lines may be added while it is
+        read.
+        """
+        return cls(then.st_ino, then.st_size, then.st_mtime_ns, at, lines, _mark(fd, at))
 
     @classmethod
     def of(cls, kept: object) -> Cursor | None:
@@ -112,21 +113,16 @@ def last_line(fd: int, at: int, size: int) -> bytes:
     return line if line.startswith(b"{") else b""
 
 
-def each_line(
-    fd: int,
-    at: int,
-    size: int,
-    take: Callable[[bytes, int], object],
-    skip: Callable[[bytes | bytearray], bool],
-) -> tuple[int, int]:
-    """Hand over each complete line from ``at`` on that may be JSON, with the number of lines before it.
-
-    Returns where the next line begins, and how many lines there were.
+def lines_of(
+    fd: int, at: int, size: int, skip: Callable[[bytes | bytearray], bool]
+) -> Iterator[tuple[bytes, int]]:
+    """Each complete line from ``at`` on, and where the next one begins. A line that is skipped, too long or
+    no JSON is empty.
     """
     buffer = bytearray(max(0, min(BLOCK, size - at)))
     view = memoryview(buffer)
     parts: list[bytes] = []  # of a line that began in an earlier block
-    held, skipped, begins, count = 0, False, at, 0
+    held, skipped = 0, False
     while at < size:
         got = os.preadv(fd, [view[: size - at]], at)
         if got <= 0:
@@ -144,11 +140,8 @@ def each_line(
             held += stop - pos
             if end < 0:
                 break
-            if parts:
-                line = parts[0] if len(parts) == 1 else b"".join(parts)
-                if line.startswith(b"{") and not (len(parts) > 1 and skip(line[:HEAD])):
-                    take(line, count)
+            line = parts[0] if len(parts) == 1 else b"".join(parts)
+            wanted = line.startswith(b"{") and not (len(parts) > 1 and skip(line[:HEAD]))
             parts, held, pos = [], 0, end + 1
-            begins, count = at + pos, count + 1
+            yield line if wanted else b"", at + pos
         at += got
-    return begins, count

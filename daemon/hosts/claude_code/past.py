@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import Unavailable
 from ...core.stop import Stop
 from ...core.transcript import Said
-from ..jsonl import HEAD, Cursor, each_line, last_line, line_start, opened
+from ..jsonl import HEAD, Cursor, last_line, line_start, lines_of, opened
 from .branch import Bounds, Branch
 from .lines import DENIED, entry_of, is_bulky
 from .transcript import folder_of, with_sub_agents
@@ -90,7 +90,6 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 # The stops: each is the branch before the line that follows it, so what came later (a rewind, a compaction)
 # is not in it.
 
-STEP: Final = 4 << 20  # bytes that are read before the stops in them are handed over
 _RAN: Final = "<bash-input"
 _ENDS: Final = frozenset({"human", "note", "boundary", "summary"})  # kinds of lines that follow a turn
 
@@ -100,22 +99,17 @@ def stops_in(path: Path) -> Iterator[Stop]:
     with opened(path) as fd:
         if fd < 0:
             return
-        size, at, step = os.fstat(fd).st_size, 0, STEP
+        size, at = os.fstat(fd).st_size, 0
         reading = _Reading(path, folder_of(fd))
-        while at < size:
-            end = each_line(fd, at, min(size, at + step), reading.take, is_bulky)[0]
-            step = step * 4 if end == at else STEP  # a line may be longer than a step
-            if end == at and at + step // 4 >= size:
-                reading.take(last_line(fd, at, size), 0)  # nobody writes to it any more
-                break
+        for line, end in lines_of(fd, 0, size, is_bulky):
             at = end
-            yield from reading.stops()
-        reading.close()
-        yield from reading.stops()
+            yield from reading.take(line)
+        yield from reading.take(last_line(fd, at, size))  # nobody writes to it any more
+        yield from reading.take(b"", over=True)
 
 
 class _Reading:
-    """The branch, and the stops that were found and not handed over yet."""
+    """The branch before the next line. ``turn``: that of the last stop."""
 
     def __init__(self, path: Path, directory: str) -> None:
         self._path = path
@@ -123,53 +117,38 @@ class _Reading:
         self._branch = Branch(lambda _: True, Bounds(), whole=True)
         self._answered = False  # since the last stop
         self._turn = ""
-        self._stops: list[Stop] = []
 
-    def stops(self) -> list[Stop]:
-        """Those that were not handed over yet."""
-        stops, self._stops = self._stops, []
-        return stops
-
-    def take(self, line: bytes, _: int) -> None:
-        """One line."""
-        if not line or is_bulky(line[:HEAD]) or (entry := entry_of(line)) is None:
-            return
-        if self._answered and entry.kind in _ENDS:
-            self._stop(_after(entry), entry.text if entry.kind == "human" else "")
-        self._answered = self._answered or entry.kind in {"answer", "interrupt"}
-        self._branch.feed(entry)
-
-    def close(self) -> None:
-        """The file is over."""
-        if self._answered:
-            self._stop("end", "")
-
-    def _stop(self, after: After, said: str) -> None:
-        """A stop, if the last answer ended its turn: what a person types while the agent works ends none."""
-        self._answered = False
-        transcript = self._branch.transcript(self._directory)
-        turn = transcript.turn
-        if turn is None or turn.id == self._turn or not (turn.is_end or turn.error):
-            return
-        self._turn = turn.id
-        transcript = replace(transcript, session=transcript.session or self._path.stem)
-        self._stops.append(Stop(with_sub_agents(transcript, self._path), after, said))
+    def take(self, line: bytes, *, over: bool = False) -> Iterator[Stop]:
+        """The stop before this line, if there is one; ``over``: before the end of the file."""
+        entry = entry_of(line) if line and not is_bulky(line[:HEAD]) else None
+        if self._answered and (over or (entry is not None and entry.kind in _ENDS)):
+            self._answered = False
+            transcript = self._branch.transcript(self._directory)
+            turn = transcript.turn
+            # what a person types while the agent works ends no turn
+            if turn is not None and turn.id != self._turn and (turn.is_end or turn.error):
+                self._turn = turn.id
+                transcript = replace(transcript, session=transcript.session or self._path.stem)
+                said = entry.text if entry is not None and entry.kind == "human" else ""
+                yield Stop(with_sub_agents(transcript, self._path), _after(entry), said)
+        if entry is not None:
+            self._answered = self._answered or entry.kind in {"answer", "interrupt"}
+            self._branch.feed(entry)
 
 
-def _after(entry: Entry) -> After:
+def _after(entry: Entry | None) -> After:
     """Who speaks in the line that follows a turn. A compaction and a `!command` are nobody's word."""
-    if entry.kind == "human":
+    if entry is not None and entry.kind == "human":
         return "person"
-    if entry.kind == "note" and not entry.text.lstrip().startswith(_RAN):
+    if entry is not None and entry.kind == "note" and not entry.text.lstrip().startswith(_RAN):
         return "feedback" if entry.order else "host"
     return "end"
 
 
 # What a person said, with the agent's words before it. Nearly all of a file is work of the agent, so only
-# lines that a
-# person may have written are decoded, and of the agent's lines only those before something that was said.
-# Left out:
-# commands, answers to a question of the agent, and prompts that a program gave to ``claude -p``.
+# lines that a person may have written are decoded, and of the agent's lines only those before something that
+# was said. Left out: commands, answers to a question of the agent, and prompts that a program gave to
+# ``claude -p``.
 
 BEFORE: Final = 1 << 18  # bytes before the cursor in which the agent's words are looked for
 ANSWERS: Final = 12  # lines of the agent that are kept until a person says something
@@ -189,20 +168,22 @@ def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -
     with opened(path) as fd:
         if fd < 0:
             return None
-        size, at = os.fstat(fd).st_size, 0
-        history = _History(take)
+        then, at = os.fstat(fd), 0
+        size, history = then.st_size, _History(take)
         if cursor is not None and cursor.only_grew(fd):
             at, history.lines = cursor.at, cursor.lines
-            each_line(fd, line_start(fd, max(0, at - BEFORE), at), at, history.look_back, is_bulky)
-        end, more = each_line(fd, at, size, history.take, is_bulky)
-        lines = history.lines + more
-        if line := last_line(fd, end, size):
-            history.take(line, more)  # perhaps it is still being written; the cursor stays before it
-        return Cursor.here(fd, end, lines)
+            for line, _ in lines_of(fd, line_start(fd, max(0, at - BEFORE), at), at, is_bulky):
+                history.look_back(line)
+        for line, end in lines_of(fd, at, size, is_bulky):
+            at = end
+            history.take(line)
+        lines = history.lines
+        history.take(last_line(fd, at, size))  # perhaps it is still being written; the cursor stays before it
+        return Cursor.here(fd, then, at, lines)
 
 
 class _History:
-    """The lines of a file as they come. ``lines``: how many lines were read before this time."""
+    """The lines of a file as they come. ``lines``: how many there were."""
 
     def __init__(self, take: Callable[[Said], object]) -> None:
         self.lines = 0
@@ -211,13 +192,15 @@ class _History:
         self._call = b""  # the last line with a call
         self._interrupted = False
 
-    def look_back(self, line: bytes, _: int) -> None:
+    def look_back(self, line: bytes) -> None:
         """A line that was read before: only what the agent said, and whether it was stopped, is kept."""
-        self._read(line)
+        if (entry := self._read(line)) is not None:
+            self._settle(entry)
 
-    def take(self, line: bytes, number: int) -> None:
+    def take(self, line: bytes) -> None:
         """A new line; what a person said in it is handed over."""
-        entry = self._read(line, keep=True)
+        self.lines += 1
+        entry = self._read(line)
         if entry is None:
             return
         refused = entry.kind == "result" and any(r.error.startswith(DENIED) for r in entry.results)
@@ -230,14 +213,14 @@ class _History:
                 at=entry.at,
                 session=entry.session,
                 message=entry.uuid,
-                line=self.lines + number + 1,
+                line=self.lines,
             )
             self._take(said)
         self._settle(entry)
 
-    def _read(self, line: bytes, *, keep: bool = False) -> Entry | None:
+    def _read(self, line: bytes) -> Entry | None:
         """What a person may have written, as an entry; the agent's lines are kept as they are."""
-        whose = _whose(line)
+        whose = _whose(line) if line else ""
         if whose == "agent":
             self._interrupted = False
             if len(line) <= LONGEST:
@@ -247,8 +230,6 @@ class _History:
         if entry is not None and entry.kind == "answer":
             self._interrupted = False
             self._answers.extend([line] if entry.text else [])
-        if entry is not None and not keep:
-            self._settle(entry)
         return entry
 
     def _settle(self, entry: Entry) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from ...core.errors import Unavailable
 from ...core.transcript import MAX_AGENTS, Transcript
-from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, each_line, end_of, last_line, line_start, opened
+from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
 from .branch import Bounds, Branch, messages_of
 from .lines import entry_of, is_bulky
 
@@ -80,7 +80,8 @@ class TranscriptReader:
         return transcript
 
     def _read(self, fd: int, *, closed: bool) -> Transcript:
-        size, cursor, branch = os.fstat(fd).st_size, self._cursor, self._branch
+        then, cursor, branch = os.fstat(fd), self._cursor, self._branch
+        size = then.st_size
         if cursor is not None and branch is not None and cursor.only_grew(fd):
             end = _feed(fd, branch, cursor.at, size)
         else:
@@ -91,7 +92,7 @@ class TranscriptReader:
             branch, end = self._locate(fd, size)
         if closed:
             _take(branch, last_line(fd, end, size))
-        self._branch, self._cursor = branch, Cursor.here(fd, end)
+        self._branch, self._cursor = branch, Cursor.here(fd, then, end)
         self._directory = self._directory or folder_of(fd)
         return _named(branch.transcript(self._directory), self.path.stem)
 
@@ -176,12 +177,11 @@ def _take(branch: Branch, line: bytes) -> None:
 
 def _feed(fd: int, branch: Branch, at: int, size: int) -> int:
     """Feed all complete lines from ``at`` on. Returns where the next line begins."""
-
-    def take(line: bytes, _: int) -> None:
-        if (entry := entry_of(line)) is not None:
+    for line, end in lines_of(fd, at, size, is_bulky):
+        at = end
+        if line and (entry := entry_of(line)) is not None:
             branch.feed(entry)
-
-    return each_line(fd, at, size, take, is_bulky)[0]
+    return at
 
 
 def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:

@@ -133,6 +133,22 @@ def test_fields_in_any_order_and_with_spaces(tmp_path: Path, spaced: bool) -> No
     assert [(s.text, s.prior) for s in said] == [("no, pnpm", "I used npm.")]
 
 
+def test_lines_that_come_while_it_is_read_are_read_next(tmp_path: Path) -> None:
+    """A file that grew meanwhile does not count as unchanged."""
+    path, story = tmp_path / "s.jsonl", Story()
+    story.human("one")
+    path.write_bytes(story.data())
+
+    def meanwhile(_: Said) -> None:
+        story.human("two")
+        path.write_bytes(story.data())
+
+    cursor = said_in(path, None, meanwhile)
+    assert cursor is not None
+    assert not cursor.is_unchanged(path.stat())
+    assert [s.text for s in read(path, cursor)[0]] == ["two"]
+
+
 def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     """From where reading stopped; the agent's words before that point still come with it."""
     path, story = tmp_path / "s.jsonl", Story()
