@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.evidence import transcript
 from bench.stand import Table, median
-from daemon.stuck.loops import SIZE, Step, found, loop_in, step_from_digests
+from daemon.stuck.loops import SIZE, Step, found, step_from_digests, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,9 +67,9 @@ def run(*, quick: bool) -> Table:
     seconds = []
     for _ in range(runs):
         began = time.perf_counter()
-        loop_in(long)
+        found(steps(long))
         seconds.append(time.perf_counter() - began)
     ms = median(seconds) * 1000
-    table.values["loop_in, 1 MB"] = {"ms": ms}
-    table.notes.append(f"aim: < 50 µs per event; a transcript of 1 MB (loop_in): {ms:.1f} ms")
+    table.values["1 MB"] = {"ms": ms}
+    table.notes.append(f"aim: < 50 µs per event; a transcript of 1 MB: {ms:.1f} ms")
     return table
