@@ -37,7 +37,7 @@ from ...hosts.claude_code.transcript import (
     with_sub_agents,
 )
 from ..large import beside
-from .host import Host
+from .host import NOTHING, Answer, Host
 from .transcripts import Transcripts
 
 if TYPE_CHECKING:
@@ -68,17 +68,6 @@ AGAIN_MS: Final = 1_000
 SELDOM_MS: Final = 5_000
 MOST_TOASTS: Final = 5
 _NULL: Final = msgspec.Raw(b"null")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the hook gets: a status, and a body that is JSON for 200 and plain text for a wake."""
-
-    status: int = 204
-    body: bytes = b""
-
-
-NOTHING: Final = Answer()
 
 
 def _json(body: Mapping[str, Any]) -> Answer:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from ...core.errors import BadReply, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import msgspec
 
@@ -68,6 +68,17 @@ def capabilities(host: str) -> Capabilities:
     return CAPABILITIES.get(host, Capabilities())
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a hook gets: a status, and a body that is JSON for 200 and plain text for a wake."""
+
+    status: int = 204
+    body: bytes = b""
+
+
+NOTHING: Final = Answer()
+
+
 class Host:
     """One kind of coding agent. What a host can't do stays as it is here: the engine is told so."""
 
@@ -89,6 +100,19 @@ class Host:
     def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:  # noqa: ARG002 - no stream
         """One event of the host's stream as core events. Raises ``BadReply`` for one of the wrong form."""
         raise BadReply(f"{self.name} has no event {kind}")
+
+    async def hook(
+        self,
+        event: str,
+        body: bytes,  # noqa: ARG002 - no hooks
+        headers: Mapping[str, str],  # noqa: ARG002
+        *,
+        strict: bool,  # noqa: ARG002
+    ) -> Answer:
+        """One hook of the host. Raises ``BadReply`` for what is no hook of it. ``strict``: it waits for the
+        answer.
+        """
+        raise BadReply(f"{self.name} has no hook {event}")
 
     async def offered(self, instance: Instance) -> Offered:
         """Provider ids and the models of each, as the host has them. Raises ``ReflectdError``."""
