@@ -18,8 +18,7 @@ from attack.outcome import SHOWN, Deadline, Outcome
 from daemon import paths
 from daemon.core.errors import ReflectdError
 from daemon.files.prompts import read_layer
-from daemon.hosts.claude_code.subagents import with_sub_agents
-from daemon.hosts.claude_code.transcript import TranscriptReader
+from daemon.hosts.claude_code.transcript import TranscriptReader, with_sub_agents
 from daemon.hosts.opencode.messages import parse_transcript
 from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider

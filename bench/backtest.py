@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench.reflect import Sessions, plain, seconds
 from bench.stand import Table, environment
 from bench.transcripts import Corpus
-from daemon.hosts.claude_code.sessions import named
+from daemon.hosts.claude_code.past import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.stand import Table, environment
-from daemon.hosts.claude_code.sessions import named
+from daemon.hosts.claude_code.past import named
 from daemon.learning.rules.journal import Adding, Seen, empty
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.stand import Table, median
-from daemon.hosts.claude_code.reading import BLOCK
 from daemon.hosts.claude_code.transcript import Reach, TranscriptReader
+from daemon.hosts.jsonl import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,16 +20,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from daemon import paths
-from daemon.compaction import case as compacted
-from daemon.compaction import flow as compaction
-from daemon.compaction.parse import ACTIONS
+from daemon.compaction import case as compaction
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
 from daemon.files.prompts import read_layer
-from daemon.stuck import case as silent
-from daemon.stuck import flow as stuck
-from daemon.stuck.signals import loop_in
+from daemon.stuck import silence as stuck
+from daemon.stuck.loops import loop_in
 from evals.replies import answered
 from evals.report import counted
 
@@ -45,7 +42,7 @@ CASES: Final = {
     "stuck": DATA / "stuck" / "silent.jsonl",
     "compaction": DATA / "compaction" / "cases.jsonl",
 }
-ANSWERS: Final[dict[str, tuple[str, ...]]] = {"stuck": stuck.REASONS, "compaction": ACTIONS}
+ANSWERS: Final[dict[str, tuple[str, ...]]] = {"stuck": stuck.REASONS, "compaction": compaction.ACTIONS}
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,7 +53,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     why: str
     host: Literal["opencode", "claude-code"]
     transcript: Transcript
-    seen: silent.Seen | None = None
+    seen: stuck.Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +124,11 @@ def flow_of(case: Case, nonce: str) -> Flow:
     """The question as the daemon asks it, with the prompts that are shipped."""
     texts: Mapping[str, str] = read_layer(paths.shipped("prompts")).texts
     if case.seen is not None:
-        templates = silent.Templates(texts["stuck"], texts["stuck_case"])
-        loop = loop_in(case.transcript)
-        made = silent.make_case(case.transcript, case.seen, at=0, nonce=nonce, templates=templates, loop=loop)
+        made = stuck.make_case(case.transcript, case.seen, nonce=nonce, loop=loop_in(case.transcript))
         if made is None:
             raise UserError(f"{case.name}: nobody asked for anything")
-        return stuck.assess(made)
-    names = ("compaction", "compaction_case", "compaction_again")
-    made_after = compacted.make_case(
-        case.transcript, at=0, nonce=nonce, templates=compacted.Templates(*(texts[n] for n in names))
-    )
-    return compaction.evaluate(made_after)
+        return stuck.assess(made, texts)
+    return compaction.evaluate(compaction.make_case(case.transcript, nonce=nonce), texts)
 
 
 def outcome(case: Case, found: stuck.Assessment | compaction.Outcome) -> Outcome:

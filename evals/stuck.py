@@ -18,7 +18,7 @@ import msgspec
 from daemon.core.errors import UserError
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
-from daemon.stuck.signals import Loop, LoopKind, Window, fold, found, loop_in, step_from_digests, steps
+from daemon.stuck.loops import Loop, LoopKind, found, loop_in, step_from_digests, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 SPLITS = ("tuning", "heldout")
 KINDS: Final[tuple[str, ...]] = get_args(LoopKind)
-RECALL, FALSE_ALARMS = 0.95, 0.01
+RECALL, FALSE_ALARMS = 0.85, 0.01
 
 
 class Label(msgspec.Struct, forbid_unknown_fields=True):
@@ -121,11 +121,8 @@ def ordinary_sessions() -> Share:
         if case["split"] != "tuning":
             continue
         transcript = msgspec.convert(case["transcript"], Transcript)
-        window, of, alarm = Window(), of + 1, False
-        for step in steps(transcript):
-            window = fold(window, step)
-            alarm = alarm or found(window) is not None
-        alarms += alarm
+        row, of = steps(transcript), of + 1
+        alarms += any(found(row[:n]) for n in range(1, len(row) + 1))
     return wilson(alarms, of)
 
 
@@ -182,15 +179,8 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def _suspected(transcript: Transcript) -> bool:
     """Whether digests alone, without texts, names and sorts, raise a suspicion at any step."""
-    window = Window()
-    for s in steps(transcript):
-        if s.kind == "call":
-            window = fold(
-                window, step_from_digests(s.tool, s.call, s.result, failed=s.failed, writes=s.writes)
-            )
-            if found(window):
-                return True
-    return False
+    row = [step_from_digests(s.tool, s.symbol, "", failed=s.failed) for s in steps(transcript)]
+    return any(found(row[:n]) for n in range(1, len(row) + 1))
 
 
 def _recall(outcomes: Sequence[Outcome]) -> Share:

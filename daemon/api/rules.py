@@ -69,7 +69,7 @@ def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
 
 def each_said(path: Path, take: Callable[[Said], object]) -> None:
     """Hand over what a person said in a whole transcript. Raises ``UserError``."""
-    from ..hosts.claude_code.history import said_in
+    from ..hosts.claude_code.past import said_in
 
     told = 0
 

@@ -91,7 +91,7 @@ def _is_logged_in(env: Mapping[str, str]) -> bool:
     import platform
     import subprocess
 
-    from ..hosts.claude_code.sessions import projects
+    from ..hosts.claude_code.past import projects
 
     if projects(env).with_name(".credentials.json").exists():
         return True

@@ -1,27 +1,42 @@
-"""The case of a compaction: all that the look after it may use, made before the flow starts.
+"""The case of a compaction, and the one question about it.
 
-It is made from the host's messages and the task's last verdict. Secrets are redacted here, once (I46).
+The case is made from the host's messages and the task's last verdict; secrets are redacted here, once (I46).
+The model is asked once, and once more when its reply had a wrong form. After a failure there is no action,
+and nothing is sent (I30).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
+
+import msgspec
 
 from ..core.cuts import argument_in_short, head_and_tail
+from ..core.errors import BadReply, Unavailable
+from ..core.llm import Prompt, Reply
 from ..core.redact import redact, redact_head, redact_tail
+from ..core.reply import BadForm, Talk, wanted_object
+from ..core.template import fill
 from ..core.transcript import Message, Model
 from ..core.verdict import FinalState
 from .github import GithubWork, github_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Mapping
 
     from ..core.transcript import ToolCall, Transcript
     from ..core.verdict import Verdict
 
+Action = Literal["needs_github_update", "continue_task", "needs_clarification", "task_complete"]
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+RULES: Final = "rules"
+TRIES: Final = 2
+MAX_TOKENS: Final = 500
+ANSWER_CHARS: Final = 4_000
 EARLIER_REQUESTS: Final = 5
+EARLIER_CHARS: Final = 300
 REQUEST_CHARS: Final = 6_000
 TEXT_CHARS: Final = 4_000  # of the last reply, and of the summary
 RECENT_CALLS: Final = 20
@@ -32,13 +47,20 @@ OPEN_CHARS: Final = 300
 _TOLD_BY: Final = ("command", "filePath", "file_path", "path", "pattern", "query", "url", "description")
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
-    """The prompt texts in force: ``compaction.txt``, ``compaction_case.txt``, ``compaction_again.txt``."""
-
-    system: str
-    case: str
-    again: str
+_TEXT: Final = {"type": "string"}
+_FIELDS: Final = {
+    "reason": _TEXT,
+    "nonce": _TEXT,
+    "action": {"type": "string", "enum": list(ACTIONS)},
+    "confidence": {"type": "number"},
+    "message": _TEXT,
+}
+ANSWER: Final[dict[str, object]] = {
+    "type": "object",
+    "properties": _FIELDS,
+    "required": list(_FIELDS),
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +78,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One compaction to be looked at. ``turn`` is the summary message; ``at`` is epoch ms.
+    """One compaction to be looked at. ``turn`` is the summary message.
 
     ``task``: empty when nobody asked for anything. ``tools``: ``bash x12``, most used first. ``recent``: the
     last calls in short. ``todos``: those that are not done. ``open_items`` and ``phase``: the missing items
@@ -66,14 +88,11 @@ class Case:
     session: str
     task: str
     turn: str
-    at: int
     nonce: str
     requests: tuple[str, ...]
     earlier: tuple[str, ...]
     last_reply: str
     summary: str
-    templates: Templates
-    auto: bool = False
     tools: tuple[str, ...] = ()
     recent: tuple[str, ...] = ()
     github: GithubWork = field(default_factory=GithubWork)
@@ -106,9 +125,7 @@ def verdict_of(transcript: Transcript, last: Verdict | None) -> Verdict | None:
     return last if last is not None and task is not None and last.task == task.id else None
 
 
-def make_case(
-    transcript: Transcript, *, at: int, nonce: str, templates: Templates, last: Verdict | None = None
-) -> Case:
+def make_case(transcript: Transcript, *, nonce: str, last: Verdict | None = None) -> Case:
     """The case of the transcript's newest compaction. ``last``: the session's last stored verdict.
 
     Raises ``ValueError`` without a summary; ``decide.wanted`` has ruled that out.
@@ -125,17 +142,14 @@ def make_case(
         session=transcript.session,
         task=task.id if task else "",
         turn=found.summary.id,
-        at=at,
         nonce=nonce,
         requests=tuple(_clip(m.text, REQUEST_CHARS) for m in requests),
         earlier=tuple(_clip(text, TEXT_CHARS) for text in earlier[-EARLIER_REQUESTS:]),
-        last_reply=_tail(_last_reply(before_summary)),
+        last_reply=redact_tail(_last_reply(before_summary), TEXT_CHARS),
         summary=_clip(found.summary.text, TEXT_CHARS),
-        templates=templates,
-        auto=found.auto,
         tools=tuple(f"{tool} x{n}" for tool, n in Counter(c.tool for c in calls).most_common(MOST_TOOLS)),
         recent=tuple(_short(c) for c in calls[-RECENT_CALLS:]),
-        github=_redacted(github_work(transcript)),
+        github=github_work(transcript),
         todos=_left(t.text for t in transcript.todos if t.status in {"pending", "in_progress"}),
         open_items=_left(m.text for m in last.missing) if last else (),
         phase=last.state if last else "",
@@ -170,19 +184,9 @@ def _clip(text: str, limit: int) -> str:
     return head_and_tail(redact(text), limit)
 
 
-def _tail(text: str) -> str:
-    return redact_tail(text, TEXT_CHARS)
-
-
 def _left(items: Iterable[str]) -> tuple[str, ...]:
     texts = (redact_head(" ".join(item.split()), OPEN_CHARS) for item in items)
     return tuple(text for text in texts if text)[:MOST_OPEN]
-
-
-def _redacted(work: GithubWork) -> GithubWork:
-    references = tuple(replace(r, quote=redact(r.quote)) for r in work.references)
-    target = replace(work.target, quote=redact(work.target.quote)) if work.target else None
-    return replace(work, references=references, target=target)
 
 
 def _short(call: ToolCall) -> str:
@@ -190,3 +194,106 @@ def _short(call: ToolCall) -> str:
     line = argument_in_short(call, CALL_CHARS, _TOLD_BY)
     ended = f"exit {call.exit}" if call.exit is not None else call.status
     return f"{call.tool} `{line}` {ended}" if line else f"{call.tool} {ended}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the agent needs. ``action`` is None when nothing was decided.
+
+    ``why``: the model's reason, or the failure. ``message``: the model's words for the agent, not cleaned.
+    ``bad``: replies that could not be read.
+    """
+
+    action: Action | None
+    why: str = ""
+    confidence: float = 0.0
+    message: str = ""
+    provider: str = ""
+    bad: tuple[BadForm, ...] = ()
+
+
+def evaluate(case: Case, texts: Mapping[str, str]) -> Generator[Prompt, Reply, Outcome]:
+    """What the agent needs after the compaction. ``texts``: the prompts in force, by name."""
+    if not case.task:
+        return Outcome(None, "nobody asked for anything", provider=RULES)
+    if case.phase == "complete":
+        return Outcome("task_complete", "the task was judged complete", 1.0, provider=RULES)
+    data = _data(case, texts["compaction_case"])
+    talk, text = Talk(), data
+    try:
+        for _ in range(TRIES):
+            prompt = Prompt(
+                purpose="compaction",
+                tier="fast",
+                system=texts["compaction"],
+                text=text,
+                session=case.session,
+                model=case.model,
+                nonce=case.nonce,
+                schema=ANSWER,
+                max_tokens=MAX_TOKENS,
+            )
+            reply = yield from talk.ask(prompt)
+            if reply is not None:
+                try:
+                    said = parse(reply, case.nonce)
+                except BadReply as e:
+                    talk.broke(reply, prompt, e)
+                else:
+                    reason, message = said.reason.strip()[:ANSWER_CHARS], said.message.strip()[:ANSWER_CHARS]
+                    return Outcome(
+                        said.action, reason, said.confidence, message, reply.provider, tuple(talk.bad)
+                    )
+            why = f"The reply could not be used: {talk.why[:300]}."
+            text = fill(texts["compaction_again"], {"case": data, "nonce": case.nonce, "why": why})
+    except Unavailable as e:
+        return Outcome(None, f"no model answered: {e}", bad=tuple(talk.bad))
+    return Outcome(None, talk.why, bad=tuple(talk.bad))
+
+
+class Said(msgspec.Struct):
+    """A model's answer."""
+
+    action: Action
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    reason: str = ""
+    message: str = ""
+
+
+def parse(reply: Reply, nonce: str = "") -> Said:
+    """The answer in ``reply``. Raises ``BadReply`` for any other form (I18). ``nonce``: if given, a reply in
+    prose must repeat it.
+    """
+    data = wanted_object(reply, nonce, "action", "confidence", what="action")
+    try:
+        return msgspec.convert(dict(data), Said)
+    except msgspec.ValidationError as e:
+        raise BadReply(f"the answer after a compaction: {e}", raw=reply.text or str(data)) from None
+
+
+def _data(case: Case, template: str) -> str:
+    def lines(rows: Iterable[str]) -> str:
+        return "\n".join(rows) or "(none)"
+
+    work = case.github
+    earlier = [f"(context, an earlier request) {head_and_tail(text, EARLIER_CHARS)}" for text in case.earlier]
+    github = [
+        *([f"commands that ran: {', '.join(work.tools)}"] if work.tools else ()),
+        *([f"the last command was about: {work.target.name}"] if work.target else ()),
+        *([f"named in texts: {', '.join(work.named)}"] if work.named else ()),
+    ]
+    opened = [
+        *([f"the last verdict: {case.phase}"] if case.phase else ()),
+        *(f"open item: {item}" for item in case.open_items),
+        *(f"open todo: {todo}" for todo in case.todos),
+    ]
+    values = {
+        "nonce": case.nonce,
+        "requests": lines([*earlier, *(f"{i}. {text}" for i, text in enumerate(case.requests, 1))]),
+        "open": lines(opened),
+        "tools": lines([*([", ".join(case.tools)] if case.tools else ()), *case.recent]),
+        "github": lines(github),
+        "reply": case.last_reply or "(none)",
+        "summary": case.summary or "(empty)",
+    }
+    return fill(template, values)

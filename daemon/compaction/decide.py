@@ -1,32 +1,55 @@
-"""Whether a compaction needs a look of ours (``wanted``), and what the host is told after it (``decide``).
+"""Does a compaction need a look of ours (``wanted``), and what is the host told after it (``decide``)?
 
 It is the table of ``design/compaction.md``; ``tests/compaction/test_decide.py`` has a case for each of its
 rows. In doubt nothing is sent. A prompt is sent only for work that is open; for a finished task the person
-gets a toast (I2).
+gets a toast (I2). A prompt is our words, the person's request and one note of the model. The model may have
+read hostile text, so its note is short, has no markup, commands or links, and never says where something is
+posted (I27).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from ..core.cuts import head_and_tail
 from ..core.guards import PLAN_AGENTS
 from ..core.orders import SendNudge, ShowToast, Variant
-from .case import compacted, verdict_of
-from .parse import Action
-from .texts import clarify_text, continue_text, github_text
+from ..core.redact import redact, redact_head
+from .case import Action, compacted, verdict_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..core.guards import Limits
     from ..core.session import Session
     from ..core.transcript import Transcript
     from ..core.verdict import FinalState, Verdict
-    from .case import Case
-    from .flow import Outcome
-    from .references import Reference
+    from .case import Case, Outcome
 
 Wanted = Literal["act", "toast", "nothing"]
 SURE: Final = 0.5  # below this confidence no prompt is sent
+MARK: Final = "## Reflection-3:"  # readers of a session know our prompts by it
+REQUEST_CHARS: Final = 600
+NOTE_CHARS: Final = 600
+EARLIER_CHARS: Final = 300
+SHORT_REQUEST: Final = 40  # a request such as "go on" needs the one before it
+MOST_ITEMS: Final = 8
+STOP: Final = "Do only what was asked. If it is finished already, say so in one sentence and stop."
+_ASK: Final = "If what is open is clear then, go on with it. If only the person can say, ask and stop."
+_SIGNED: Final = "(reflectd, once after this compaction)"
+_INVISIBLE: Final = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]"
+)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_UNWANTED: Final = re.compile(
+    r"://|\bwww\.|[|<>{}$\\]|&&|\b(?:gh|git|curl|wget|sudo|rm|ssh|npm|pip|bash|sh|chmod|eval) +[a-z./~-]"
+    r"|\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instruction|rule|request|above|previous)|\bnonce\b|\bmarker\b"
+    r"|\btask_complete\b|\bneeds_|^-{3}|\bsystem prompt\b",
+    re.IGNORECASE,
+)
+_MARKUP: Final = re.compile(r"^[ \t]*(?:[#>*+-]{1,6}[ \t]+|\d{1,3}[.)][ \t]+)|\*\*|`", re.MULTILINE)
 _DONE: Final[frozenset[FinalState]] = frozenset({"complete", "stopped", "awaiting_user"})
 
 
@@ -90,14 +113,9 @@ def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, gi
     prompted = session.attempts + session.nudges
     if prompted >= limits.max_attempts:
         return Decision(why=f"{prompted} prompts on this task already (guard 5)")
-    message = outcome.message
-    target = _target(case) if github and action == "needs_github_update" else None
-    if target is not None:
-        text = github_text(case, message, target)
-    elif action == "needs_clarification":
-        text = clarify_text(case, message)
-    else:
-        action, text = "continue_task", continue_text(case, message)
+    if action == "needs_github_update" and not (github and case.github.target):
+        action = "continue_task"
+    text = nudge_text(action, case, outcome.message)
     nudge = SendNudge(session.id, case.task, case.turn, text, "compaction", case.agent, case.model)
     return Decision((nudge,), action, outcome.why)
 
@@ -117,14 +135,80 @@ def _moved_on(session: Session, case: Case) -> str:
     return ""
 
 
-def _target(case: Case) -> Reference | None:
-    """The pull request or issue for a comment: only one that a command named."""
-    target = case.github.target
-    if target is None or target.source != "tool" or target.number <= 0:
-        return None
-    return None if target.kind == "unknown" else target
-
-
 def _toast(session: Session, limits: Limits, message: str, variant: Variant) -> tuple[ShowToast, ...]:
     quiet = limits.observe or not limits.toasts or not limits.enabled
     return () if quiet else (ShowToast(session.id, message, variant),)
+
+
+def nudge_text(action: Action, case: Case, message: str) -> str:
+    """The prompt for the agent: a reminder of its work, a comment to be written first, or a state to be told
+    first.
+    """
+    title, opening, end = "Continue after compaction", "The task goes on.", STOP
+    if action == "needs_github_update" and (target := case.github.target):
+        title, end = f"Update {target.name} after compaction", f"Besides that: {STOP}"
+        command = f"gh {target.kind} comment {target.number}" + (
+            f" --repo {target.repo}" if target.repo else ""
+        )
+        opening = (
+            f"Update {target.name} with `{command}`: in a few sentences what is done, what is open and "
+            "what comes next. One comment, only what you have checked, no secrets; skip it if it says this "
+            "already. Then go on with the task."
+        )
+    elif action == "needs_clarification":
+        title, end = "Summarise the state after compaction", f"{_ASK} {STOP}"
+        opening = (
+            "The summary may have lost what matters. Please summarise the state and what is next: look at "
+            "the files (and at `git status` and `git diff` where there is a repository), not at your memory; "
+            "then say in a few sentences what is done, what is open and what comes next."
+        )
+    first = f"The context of this session was compacted. {opening}"
+    return "\n".join([f"{MARK} {title}", "", first, "", *_context(case, message), end, _SIGNED])
+
+
+def clean(message: str, nonce: str = "") -> str:
+    """The model's words as one plain paragraph of at most ``NOTE_CHARS``, without what looks like orders."""
+    text = _MARKUP.sub("", _INVISIBLE.sub(" ", redact_head(message, 8 * NOTE_CHARS)))
+    kept: list[str] = []
+    for part in _SENTENCE.split(text):
+        sentence = " ".join(part.split())
+        if sentence and not _UNWANTED.search(sentence) and not (nonce and nonce in sentence):
+            kept.append(sentence)
+    note = redact(" ".join(kept))
+    return note if len(note) <= NOTE_CHARS else note[: NOTE_CHARS - 1].rstrip() + "…"
+
+
+def _context(case: Case, message: str) -> list[str]:
+    """The lines that say what was asked, what is open, how far the work is, and the GitHub work."""
+    asked = "\n\n".join(case.requests)
+    lines: list[str] = []
+    if case.earlier and len(asked) < SHORT_REQUEST:
+        lines += ["You were asked before:", *_quoted(case.earlier[-1], EARLIER_CHARS), ""]
+    lines += ["You were asked:", *_quoted(asked, REQUEST_CHARS), ""]
+    for title, items in (("Still open:", case.open_items), ("Open todos:", case.todos)):
+        if items:
+            lines += [title, *(f"- {item}" for item in items[:MOST_ITEMS]), ""]
+    if note := clean(message, case.nonce):
+        lines += [f"Where it stands, as far as the summary shows: {note}", ""]
+    work = case.github
+    parts = [work.target.name + (f" ({work.target.repo})" if work.target.repo else "")] if work.target else []
+    if parts := [*parts, *(["so far: " + ", ".join(work.tools)] if work.tools else ())]:
+        lines += [f"GitHub: {'; '.join(parts)}.", ""]
+    return lines
+
+
+def _quoted(text: str, limit: int) -> list[str]:
+    lines = head_and_tail(_INVISIBLE.sub(" ", text).strip(), limit).splitlines()
+    return [f"> {line}".rstrip() for line in lines if line.strip()]
+
+
+def hand_over(requests: Sequence[str], missing: Sequence[str]) -> str:
+    """What the agent was asked and what is open: facts, not orders, for a model that reads its own summary
+    too.
+    """
+    lines = ["The context was compacted. What the person asked for in the current task, word for word:"]
+    lines += [f"> {line}" for text in requests for line in text.splitlines()]
+    if missing:
+        lines += ["What was still open when the last turn was checked:"]
+        lines += [f"- {item}" for item in missing]
+    return "\n".join(lines)

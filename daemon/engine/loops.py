@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..core.orders import SendFeedback
 from ..stuck.decide import loop_text
-from ..stuck.signals import loop_in
+from ..stuck.loops import loop_in
 
 if TYPE_CHECKING:
     from ..core.transcript import Transcript
     from ..judge.decide import Decision
-    from ..stuck.signals import Loop
+    from ..stuck.loops import Loop
 
 
 async def worked_in_circles(transcript: Transcript) -> Loop | None:

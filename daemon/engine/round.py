@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..core.transcript import Message, Transcript
     from ..judge.decide import Decision
-    from ..stuck.signals import Loop
+    from ..stuck.loops import Loop
     from .asking import Asking
     from .commit import Commit, Decided
     from .delivery import Delivery

@@ -24,7 +24,7 @@ from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import SecondLook, always, judge
 from ..llm import offline
 from ..stuck.decide import may_go_on
-from ..stuck.signals import Loop, loop_in
+from ..stuck.loops import Loop, loop_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

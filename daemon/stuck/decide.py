@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from ..core.guards import Limits
     from ..core.orders import NudgeKind
     from ..core.transcript import Model
-    from .case import Case
-    from .flow import Assessment
-    from .signals import Loop
+    from .loops import Loop
+    from .silence import Assessment, Case
 
 HEADING: Final = "## Reflection-3: Continue"
 MAX_NUDGES: Final = 3

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from daemon.compaction.case import Case, Templates, make_case
+from daemon.compaction.case import Action, Case, Outcome, make_case
 from daemon.compaction.decide import Decision, decide
-from daemon.compaction.flow import Outcome
-from daemon.compaction.parse import Action
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt, Reply
 from daemon.core.orders import SendNudge
@@ -21,7 +19,7 @@ from daemon.testing import reply
 
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"
 NAMES = ("compaction", "compaction_case", "compaction_again")
-TEMPLATES = Templates(*((FOLDER / f"{name}.txt").read_text("utf-8") for name in NAMES))
+PROMPTS = {name: (FOLDER / f"{name}.txt").read_text("utf-8") for name in NAMES}
 NONCE = "n0nce"
 SESSION = "ses_1"
 TASK = "msg_2"
@@ -65,7 +63,7 @@ def session(**changes: Any) -> Session:
 
 
 def case(last: Verdict | None = None, found: Transcript | None = None, **changes: Any) -> Case:
-    made = make_case(found or transcript(), at=7, nonce=NONCE, templates=TEMPLATES, last=last or verdict())
+    made = make_case(found or transcript(), nonce=NONCE, last=last or verdict())
     return replace(made, **changes)
 
 

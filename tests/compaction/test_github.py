@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.compaction.github import GithubWork, github_work, invocations
+from daemon.compaction.github import MAX_NAMED, GithubWork, commands, github_work
 from daemon.core.transcript import Message, ToolCall, Transcript
 from tests.support.tables import tables
 
@@ -63,14 +63,13 @@ def test_part_of_a_failed_script_that_worked() -> None:
 def test_the_target_comes_from_results(command: str, output: str, expected: list[str | int] | None) -> None:
     """An update may go to a number that a command named or was given, never to a link in other output."""
     target = ran((command, output)).target
-    found = target and [target.kind, target.number, target.repo, target.source]
-    assert found == (expected and [*expected, "tool"])
+    assert (target and [target.kind, target.number, target.repo]) == expected
 
 
 @pytest.mark.parametrize(("command", "tools"), ROWS["invocations"])
 def test_invocations(command: str, tools: list[str]) -> None:
     """The seed's tool patterns, wrapped and joined; not what is quoted, commented, dry or merely looking."""
-    assert [i.tool for i in invocations(command)] == tools
+    assert [c.tool for c in commands(command)] == tools
     assert list(ran((command, "")).tools) == tools
     assert tools or work(call(command, f"{PR}\n")) == GithubWork()
 
@@ -79,20 +78,31 @@ def test_invocations(command: str, tools: list[str]) -> None:
 def test_text_is_never_a_target() -> None:
     """Whatever the request or the agent says, only a tool result opens a place to write to."""
     found = work(request=f"Fix issue #42, see {PR}", said="I work on PR #34. Run gh pr comment 99 now.")
-    assert found.active
-    assert [(r.name, r.source) for r in found.references] == [
-        (name, "text") for name in ("issue #42", "PR #12", "PR #34")
-    ]
+    assert found.named == ("issue #42", "PR #12", "PR #34")
     assert found.target is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("See #123.", ("#123",)),
+        ("PR #34 and PR34", ("PR #34",)),
+        ("issue #42, then a pull request", ("issue #42", "a pull request")),
+        ("https://github.com/acme/shop/issues/3", ("issue #3",)),
+        ("a & #x1F; c#12, x/y#7, PRs, issues", ()),
+    ],
+)
+def test_the_texts_that_the_seed_names(text: str, named: tuple[str, ...]) -> None:
+    """`#123`, `PR #34`, `PR34`, `issue #42`, `pull request`, and addresses; each once."""
+    assert work(request=text).named == named
 
 
 def test_what_was_written_to_counts_before_what_was_looked_at() -> None:
     """The newest of those that the agent worked on; a look at another one does not move it."""
-    calls = (("gh issue view 7", "number:\t7"), ("gh pr create --fill", PR), ("gh pr view 3", "number:\t3"))
+    calls = (("gh issue view 7", ""), ("gh pr create --fill", PR), ("gh pr view 3", ""))
     found = ran(*calls)
     assert found.target is not None
     assert found.target.name == "PR #12"
-    assert [r.name for r in found.references] == ["issue #7", "PR #12", "PR #3"]
     assert ran(("gh issue view 7", ""), ("gh issue view 8", "")).target is not None
 
 
@@ -100,9 +110,8 @@ def test_what_was_written_to_counts_before_what_was_looked_at() -> None:
     "closing",
     [
         call("gh pr merge 12 --squash -d", "✓ Squashed and merged pull request acme/shop#12 (Fix)"),
-        call("gh pr merge -m", "✓ Merged pull request acme/shop#12 (Fix)"),
-        call("gh pr close -c 'not needed' 12", ""),
         call("gh pr close 12", "✓ Closed pull request acme/shop#12 (Fix)"),
+        call("gh pr merge --squash", "✓ Merged pull request acme/shop#12 (Fix)"),
     ],
 )
 def test_what_is_closed_is_no_target(closing: ToolCall) -> None:
@@ -132,7 +141,7 @@ def test_the_newest_texts_are_read_first() -> None:
         for i in range(30)
     ]
     found = github_work(Transcript("ses_1", (Message("m1", "user", text="Do PR #7", human=True), *said)))
-    assert [r.number for r in found.references] == [7, *range(121, 131)]
+    assert found.named == ("PR #7", *(f"PR #{n}" for n in range(121, 131)))
 
 
 def test_claude_codes_shell_is_read_too() -> None:
@@ -172,4 +181,4 @@ def test_any_script_is_read(pieces: list[str], output: str) -> None:
 def test_hostile_scripts_are_linear(piece: str) -> None:
     """A megabyte of shell is read in bounded work."""
     found = work(call(piece * (1_000_000 // len(piece)), "#" * 1_000_000))
-    assert len(found.references) <= 20
+    assert len(found.named) <= MAX_NAMED

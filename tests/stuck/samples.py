@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.stuck.case import Seen, Templates
-from daemon.stuck.signals import loop_in
+from daemon.stuck.loops import loop_in
+from daemon.stuck.silence import Seen
 
 BUSY = Seen(busy=True, silent_ms=36_000)
-TEMPLATES = Templates("Say.", "{nonce}\n{request}\n{facts}\n{reply}")
+TEXTS = {"stuck": "Say.", "stuck_case": "{nonce}\n{request}\n{facts}\n{reply}"}
 NOT_FOUND = "Could not find oldString in the file. It must match exactly, including whitespace."
 
 

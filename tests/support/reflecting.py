@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daemon.clock import SystemClock
-from daemon.hosts.claude_code.sessions import named, projects
+from daemon.hosts.claude_code.past import named, projects
 from daemon.learning.rules.journal import (
     Adding,
     Journal,

@@ -74,7 +74,7 @@ def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> l
     """The files, oldest first; those that nobody wrote to since then are left out. Raises ``UserError`` when
     there are none.
     """
-    from ...hosts.claude_code.sessions import projects
+    from ...hosts.claude_code.past import projects
 
     place = Path(folder).expanduser() if folder is not None else projects(env)
     if folder is not None and not place.exists():
@@ -124,7 +124,7 @@ def stops_of(file: Source) -> tuple[str, Iterator[Stop]]:
 
         return "opencode", stops_of_past(file)
     if file.path.suffix == TRANSCRIPT:
-        from ...hosts.claude_code.stops import stops_in
+        from ...hosts.claude_code.past import stops_in
 
         return "claude-code", stops_in(file.path)
     return "opencode", _of_export(file)

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 from ...client import request
 from ...core.errors import ReflectdError, UserError, told, words
 from ...core.words import PROVIDERS
-from ...hosts.claude_code.sessions import named as folder_of
-from ...hosts.claude_code.sessions import projects
+from ...hosts.claude_code.past import named as folder_of
+from ...hosts.claude_code.past import projects
 from ...paths import find_socket
 from ...replay.past import Known, Past, past_of, prompt_tokens
 from ..progress import Progress

@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ...files.bounded import read_bytes
-from ...hosts.claude_code.history import Cursor, is_unchanged, said_in
-from ...hosts.claude_code.sessions import SUFFIX, all_folders, files_in, folders_of
+from ...hosts.claude_code.past import SUFFIX, all_folders, files_in, folders_of, said_in
+from ...hosts.jsonl import Cursor
 from ...hosts.opencode.export import parse_export
 from ...learning.rules import findings
 from ...learning.rules.candidates import Gathering
@@ -176,7 +176,7 @@ class Scan:
 
     def _transcript(self, source: Source, known: object) -> list[Any] | None:
         cursor = Cursor.of(known)
-        if cursor is not None and is_unchanged(cursor, source.found):
+        if cursor is not None and cursor.is_unchanged(source.found):
             return None
         self.bytes += source.found.st_size - (cursor.at if cursor else 0)
         name = os.path.basename(source.path)  # noqa: PTH119 - a path from scandir

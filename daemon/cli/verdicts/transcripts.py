@@ -62,7 +62,7 @@ def newest(
     """The newest session of this folder's project that can be judged. Newer ones are added to ``skipped``,
     each with a reason. Raises ``UserError`` when none can be judged.
     """
-    from ...hosts.claude_code.sessions import named, projects
+    from ...hosts.claude_code.past import named, projects
 
     folders = upward(folder)
     places = [projects(env) / named(p) for p in folders]
@@ -78,7 +78,7 @@ def newest(
 
 def corpus(env: Mapping[str, str], folder: str) -> list[Path]:
     """All sessions in ``folder``, of all projects if it is empty. Raises ``UserError``."""
-    from ...hosts.claude_code.sessions import projects
+    from ...hosts.claude_code.past import projects
 
     place = Path(folder).expanduser() if folder else projects(env)
     found = [place] if place.is_file() else sessions(place)

@@ -11,10 +11,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ...compaction.case import Templates, make_case, verdict_of
-from ...compaction.decide import Decision, decide, only_told, wanted
-from ...compaction.flow import evaluate
-from ...compaction.texts import hand_over
+from ...compaction.case import evaluate, make_case, verdict_of
+from ...compaction.decide import decide, hand_over, only_told, wanted
 from ...core import events as ev
 from ...core.guards import Skip
 from ...core.offers import Moment, Offer
@@ -144,23 +142,13 @@ class Compaction(Feature):
     ) -> None:
         world, limits = self._world, self._world.limits(s)
         texts = await asyncio.to_thread(world.prompt_texts, s.directory)
-        templates = Templates(texts["compaction"], texts["compaction_case"], texts["compaction_again"])
-        at, nonce = world.clock.now_ms(), world.nonce()
-        case = await asyncio.to_thread(
-            make_case, transcript, at=at, nonce=nonce, templates=templates, last=last
-        )
-
-        outcome = await self._asking.run(evaluate(case), s, FLOW_S)
+        case = await asyncio.to_thread(make_case, transcript, nonce=world.nonce(), last=last)
+        outcome = await self._asking.run(evaluate(case, texts), s, FLOW_S)
         now = world.sessions.get(s.id)
         if now is None or self._nudges.objection(now, p.task, but=FINISHED) is not None:
             return
         decision = decide(now, case, outcome, limits, github=world.project(now.directory).compaction.github)
-        self._log(now, decision)
+        world.log.info("compaction", session=s.id, action=decision.action or "nothing", why=decision.why)
         prompts = any(isinstance(o, SendNudge) for o in decision.orders)
         after = replace(now, nudges=now.nudges + 1) if prompts else now
         await self._nudges.send(after, decision.orders, case.turn, instance, decision.why)
-
-    def _log(self, s: Session, decision: Decision) -> None:
-        self._world.log.info(
-            "compaction", session=s.id, action=decision.action or "nothing", why=decision.why
-        )

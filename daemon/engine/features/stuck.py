@@ -9,24 +9,22 @@ feedback: the idle agent is nudged once. When anything fails, nobody is nudged a
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
-from ...core.errors import BadReply, ReflectdError, Unavailable
+from ...core.errors import ReflectdError
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
 from ...core.pending import Pending
 from ...core.verdict import NO_PROOF
 from ...files.verdict import Stalled
 from ...store import outbox
-from ...stuck.case import Case, Seen, Templates, make_case
 from ...stuck.decide import decide, order_of_silence
-from ...stuck.flow import Assessment, assess, certain
-from ...stuck.signals import Window, fold, found, step_from_digests
+from ...stuck.loops import SIZE, Step, found, loop_in, step_from_digests
+from ...stuck.silence import Assessment, Case, Seen, assess, certain, make_case
 from ..hosts.host import capabilities
-from ..loops import find_loop
 from .feature import Feature, Heard, Parts, Returned, Switched
 
 if TYPE_CHECKING:
@@ -38,13 +36,30 @@ if TYPE_CHECKING:
     from ...judge.case import Case as JudgedCase
     from ..hosts.host import Instance
 
-T = TypeVar("T")
 FLOW_S: Final = 60.0
 CACHE_MS: Final = 60_000
 THROTTLE_MS: Final = 5_000  # the shim tells of activity at most this often
 LONGEST_MS: Final = 600_000
 LOOKS: Final = 8  # at one silence, over three quarters of an hour; more looks would find nothing new
-KEPT: Final = 500
+KEPT: Final = 500  # sessions
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One session. ``row``: its last calls, by digests. ``loop``: the key of the loop that the person was
+    told of, and ``next_ms``: when loops are looked for again. ``silent_at``: when the silence began that
+    ``looks`` counts, and ``told_at``: when the one began that the person was told of. ``stalled``: the task,
+    and what was told.
+    """
+
+    row: deque[Step] = field(default_factory=lambda: deque(maxlen=SIZE))
+    loop: str = ""
+    next_ms: int = 0
+    silent_at: int = 0
+    looks: int = 0
+    told_at: int = 0
+    stalled: tuple[str, str] = ("", "")
+    assessed: tuple[int, tuple[object, ...], Assessment] | None = None  # until when, for which state
 
 
 class Stuck(Feature):
@@ -62,12 +77,7 @@ class Stuck(Feature):
         self._nudges = parts.nudges
         self._filing = parts.filing
         self._timers = parts.timers
-        self._windows: OrderedDict[str, Window] = OrderedDict()
-        self._loops: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        self._looks: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self._told: OrderedDict[str, int] = OrderedDict()
-        self._stalled: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        self._cache: OrderedDict[str, tuple[int, tuple[object, ...], Assessment]] = OrderedDict()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()  # the newest last
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """Sets, moves and takes away timers; nothing here waits. The silence of a session that was switched
@@ -80,7 +90,7 @@ class Stuck(Feature):
                 self._watch(after, event.t)
             case ev.HumanMessaged() if before is None or before.task != after.task:
                 self._cancel(session)
-                self._forget(session)
+                self._seen.pop(session, None)
             case ev.SessionIdled():
                 self._timers.unwatch(session)
                 # opencode says idle again when the person stops an idle session
@@ -99,12 +109,13 @@ class Stuck(Feature):
 
     def status(self) -> Mapping[str, Any]:
         """The working sessions of which a person was told that they seem stuck, each with what was said."""
-        found = {}
-        for session, (task, told) in self._stalled.items():
+        stuck = {}
+        for session, seen in self._seen.items():
+            task, told = seen.stalled
             s = self._world.sessions.peek(session)
-            if s is not None and s.busy and s.task == task:
-                found[session] = told
-        return {"stuck": found} if found else {}
+            if told and s is not None and s.busy and s.task == task:
+                stuck[session] = told
+        return {"stuck": stuck} if stuck else {}
 
     def _watch(self, s: Session, since_ms: int) -> None:
         """Look at a working session when it has been silent for long enough."""
@@ -115,7 +126,7 @@ class Stuck(Feature):
         """Switched off, aborted, deleted: nothing waits for it any more."""
         self._cancel(session)
         self._timers.unwatch(session)
-        self._forget(session)
+        self._seen.pop(session, None)
 
     def _cancel(self, session: str) -> None:
         self._timers.cancel(session, "nudge", "idle")
@@ -201,20 +212,25 @@ class Stuck(Feature):
         instance = self._instances.connected(s.instance)
         if instance is None:  # watched again when it comes back
             return
-        if self._told.get(session) == s.active_at:
+        seen = self._of(session)
+        if seen.told_at == s.active_at:
             self._timers.watch(session, now + LONGEST_MS, self.look)
             return
-        looks = self._looked(s)
-        self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**looks)), self.look)
-        if looks >= LOOKS or s.waiting or s.retrying:
+        seen.looks = min(seen.looks + 1, LOOKS) if seen.silent_at == s.active_at else 0
+        seen.silent_at = s.active_at
+        self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**seen.looks)), self.look)
+        if seen.looks >= LOOKS or s.waiting or s.retrying:
             return
-        try:
-            transcript = await self._messages.read(s, instance)
-        except (Unavailable, BadReply) as e:
-            world.log.info("messages not read", session=session, error=str(e))
-            return
-        if transcript.busy:
+        transcript = await self._read(s, instance)
+        if transcript is not None and transcript.busy:
             await self._silent(s, transcript)
+
+    async def _read(self, s: Session, instance: Instance) -> Transcript | None:
+        try:
+            return await self._messages.read(s, instance)
+        except ReflectdError as e:
+            self._world.log.info("messages not read", session=s.id, error=str(e))
+            return None
 
     async def _silent(self, s: Session, transcript: Transcript) -> None:
         case = await self._case(s, transcript)
@@ -229,12 +245,12 @@ class Stuck(Feature):
         decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
         if not decision.told:
             return
-        _keep(self._told, s.id, s.active_at)
+        seen = self._of(s.id)
+        seen.told_at = s.active_at
         if case.loop is not None:
-            told, next_ms = self._loops.get(s.id, ("", 0))
-            if told == case.loop.key:
+            if seen.loop == case.loop.key:
                 return
-            _keep(self._loops, s.id, (case.loop.key, next_ms))
+            seen.loop = case.loop.key
         self._tell(now, case.turn, decision.told)
 
     async def _case(self, s: Session, transcript: Transcript) -> Case | None:
@@ -246,26 +262,16 @@ class Stuck(Feature):
             waiting=len(s.waiting),
             children=self._messages.children_busy(s.id),
         )
-        return await asyncio.to_thread(
-            make_case,
-            transcript,
-            seen,
-            at=world.clock.now_ms(),
-            nonce=world.nonce(),
-            loop=await find_loop(transcript),
-        )
+        loop = await asyncio.to_thread(loop_in, transcript)
+        return await asyncio.to_thread(make_case, transcript, seen, nonce=world.nonce(), loop=loop)
 
     async def _assess(self, s: Session, case: Case) -> Assessment:
         """The answer for this state of the messages; asked for at most once a minute."""
-        world = self._world
-        known = self._cache.get(s.id)
+        world, known = self._world, self._of(s.id).assessed
         if known is not None and known[1] == case.state and world.clock.now_ms() < known[0]:
             return known[2]
-        if certain(case) is None:
-            texts = await asyncio.to_thread(world.prompt_texts, s.directory)
-            case = replace(case, templates=Templates(texts["stuck"], texts["stuck_case"]))
-
-        assessed = await self._asking.run(assess(case), s, FLOW_S)
+        texts = await asyncio.to_thread(world.prompt_texts, s.directory) if certain(case) is None else {}
+        assessed = await self._asking.run(assess(case, texts), s, FLOW_S)
         world.log.info(
             "stuck?",
             session=s.id,
@@ -274,23 +280,17 @@ class Stuck(Feature):
             why=assessed.why,
             provider=assessed.provider,
         )
-        _keep(self._cache, s.id, (world.clock.now_ms() + CACHE_MS, case.state, assessed))
+        self._of(s.id).assessed = (world.clock.now_ms() + CACHE_MS, case.state, assessed)
         return assessed
 
     def _tool(self, s: Session, event: ev.ToolEnded) -> None:
         """Notice from digests of finished calls that something repeats; the messages say what it is."""
         if not self._watched(s):
             return
-        step = step_from_digests(event.tool, event.call, event.result, failed=event.failed, writes=False)
-        window = fold(self._windows.get(s.id, Window()), step)
-        _keep(self._windows, s.id, window)
-        loop = found(window)
-        if loop is None:
-            return
-        key, next_ms = self._loops.get(s.id, ("", 0))
-        now = self._world.clock.now_ms()
-        if now >= next_ms:
-            _keep(self._loops, s.id, (key, now + CACHE_MS))
+        seen, now = self._of(s.id), self._world.clock.now_ms()
+        seen.row.append(step_from_digests(event.tool, event.call, event.result, failed=event.failed))
+        if now >= seen.next_ms and found(tuple(seen.row)) is not None:
+            seen.next_ms = now + CACHE_MS
             self._world.spawn(self._looping(s.id), f"look at {s.id}", "look")
 
     async def _looping(self, session: str) -> None:
@@ -298,23 +298,16 @@ class Stuck(Feature):
         world = self._world
         s = world.sessions.get(session)
         instance = self._instances.connected(s.instance) if s is not None else None
-        if s is None or instance is None:
+        if s is None or instance is None or (transcript := await self._read(s, instance)) is None:
             return
-        try:
-            transcript = await self._messages.read(s, instance)
-        except ReflectdError as e:
-            world.log.info("messages not read", session=session, error=str(e))
+        loop = await asyncio.to_thread(loop_in, transcript)
+        now, seen = world.sessions.get(session), self._of(session)
+        if loop is None or loop.key == seen.loop or now is None or not self._goes_on(s, now):
             return
-        loop = await find_loop(transcript)
-        now = world.sessions.get(session)
-        told, next_ms = self._loops.get(session, ("", 0))
-        if loop is None or loop.key == told or now is None or not self._goes_on(s, now):
-            return
-        _keep(self._loops, session, (loop.key, next_ms))
+        seen.loop = loop.key
         if not world.limits(now).observe:
-            self._tell(
-                now, transcript.turn.id if transcript.turn else "", f"The agent repeats itself: {loop.what}"
-            )
+            turn = transcript.turn.id if transcript.turn else ""
+            self._tell(now, turn, f"The agent repeats itself: {loop.what}")
 
     def _tell(self, s: Session, turn: str, told: str) -> None:
         """Tell the person by a toast and the verdict file, and those who watch. Never prompt the agent."""
@@ -323,7 +316,7 @@ class Stuck(Feature):
         instance = self._instances.connected(s.instance)
         if instance is not None and world.limits(s).toasts:
             instance.tell(ShowToast(s.id, told[:300], "warning"))
-        _keep(self._stalled, s.id, (s.task, told))
+        self._of(s.id).stalled = (s.task, told)
         self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
     def _goes_on(self, s: Session, now: Session) -> bool:
@@ -339,21 +332,10 @@ class Stuck(Feature):
     def _silence_ms(self, s: Session) -> int:
         return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS
 
-    def _looked(self, s: Session) -> int:
-        """How often this silence was looked at before; counts up to ``LOOKS``."""
-        since, looks = self._looks.get(s.id, (0, 0))
-        looks = min(looks + 1, LOOKS) if since == s.active_at else 0
-        _keep(self._looks, s.id, (s.active_at, looks))
-        return looks
-
-    def _forget(self, session: str) -> None:
-        for kept in (self._windows, self._loops, self._looks, self._told, self._stalled, self._cache):
-            kept.pop(session, None)
-
-
-def _keep(kept: OrderedDict[str, T], session: str, value: T) -> None:
-    """Keep the value as the newest; the oldest is forgotten when there are too many."""
-    kept[session] = value
-    kept.move_to_end(session)
-    while len(kept) > KEPT:
-        kept.popitem(last=False)
+    def _of(self, session: str) -> _Seen:
+        """What is known of the session, which is the newest then; the oldest is forgotten."""
+        seen = self._seen.setdefault(session, _Seen())
+        self._seen.move_to_end(session)
+        while len(self._seen) > KEPT:
+            self._seen.popitem(last=False)
+        return seen

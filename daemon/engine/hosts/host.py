@@ -11,12 +11,12 @@ import contextlib
 import itertools
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from ...core.errors import Unavailable
+from ...core.errors import BadReply, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import msgspec
 
@@ -68,45 +68,72 @@ def capabilities(host: str) -> Capabilities:
     return CAPABILITIES.get(host, Capabilities())
 
 
-class Host(Protocol):
-    """One kind of coding agent."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a hook gets: a status, and a body that is JSON for 200 and plain text for a wake."""
 
-    @property
-    def name(self) -> str:
-        """Its name in hello, in stored sessions and in ``CAPABILITIES``."""
-        ...
+    status: int = 204
+    body: bytes = b""
+
+
+NOTHING: Final = Answer()
+
+
+class Host:
+    """One kind of coding agent. What a host can't do stays as it is here: the engine is told so."""
+
+    name: ClassVar[str]
+    """Its name in hello, in stored sessions and in ``CAPABILITIES``."""
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
         """The session's messages as the host has them now. Raises ``Unavailable`` or ``BadReply``."""
-        ...
+        raise NotImplementedError
 
     def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
         """Hand one order to the host. Raises ``Unavailable`` when it can't take it."""
-        ...
+        raise NotImplementedError
 
     def as_answer(self, identity: str, order: StoredOrder) -> dict[str, Any]:
         """The order as the answer to a question of the host. Raises ``Unavailable`` if it asks none."""
-        ...
+        raise Unavailable(f"{self.name} asked nothing that {identity} ({type(order).__name__}) answers")
 
-    def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:
+    def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:  # noqa: ARG002 - no stream
         """One event of the host's stream as core events. Raises ``BadReply`` for one of the wrong form."""
-        ...
+        raise BadReply(f"{self.name} has no event {kind}")
+
+    async def hook(
+        self,
+        event: str,
+        body: bytes,  # noqa: ARG002 - no hooks
+        headers: Mapping[str, str],  # noqa: ARG002
+        *,
+        strict: bool,  # noqa: ARG002
+    ) -> Answer:
+        """One hook of the host. Raises ``BadReply`` for what is no hook of it. ``strict``: it waits for the
+        answer.
+        """
+        raise BadReply(f"{self.name} has no hook {event}")
 
     async def offered(self, instance: Instance) -> Offered:
         """Provider ids and the models of each, as the host has them. Raises ``ReflectdError``."""
-        ...
+        raise Unavailable(f"{instance.id} lends no models")
 
     async def history(
-        self, instance: Instance, after: str, limit: int, *, listed: bool = False
+        self,
+        instance: Instance,
+        after: str,  # noqa: ARG002 - its past sessions are files
+        limit: int,  # noqa: ARG002
+        *,
+        listed: bool = False,  # noqa: ARG002
     ) -> msgspec.Raw:
         """A page of what people typed in the host's past sessions (``design/protocol.md``); ``listed``: only
         which sessions there are. Raises ``Unavailable``.
         """
-        ...
+        raise Unavailable(f"{instance.id} keeps its sessions in files")
 
-    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:
+    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:  # noqa: ARG002
         """All messages of a past session, in the form of ``read`` there. Raises ``Unavailable``."""
-        ...
+        raise Unavailable(f"{instance.id} keeps its sessions in files")
 
 
 class Answers:

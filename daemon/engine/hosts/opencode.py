@@ -15,6 +15,7 @@ from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...hosts.opencode.providers import parse_providers
 from ..large import beside
+from .host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +37,10 @@ HISTORY_S: Final = 60.0
 KIND_CHARS: Final = 80
 
 
-class Opencode:
+class Opencode(Host):
     """The ``Host`` that speaks through the shim."""
 
-    name: Final = "opencode"
+    name = "opencode"
 
     def __init__(self, is_ours: Callable[[str], bool], logger: Callable[..., Logger]) -> None:
         """``is_ours``: is this the id of an order that we stored? ``logger``: see ``World.logger``."""

@@ -13,25 +13,37 @@ may be fed only the end of a file; ``opened`` says whether that end includes the
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 from msgspec.structs import replace
 
 from ...core.consent import COMMAND_MARK
-from ...core.transcript import Transcript
+from ...core.guards import ABORT_ERROR
+from ...core.transcript import Message, Model, Todo, TodoStatus, ToolCall, Transcript
 from ..cuts import TEXT, cut, cut_deep
-from .lines import BARE
-from .messages import finished_in, messages_of, todos_of
+from ..wire import text_or_empty
+from .lines import BARE, SHELL, Entry, Result, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from ...core.transcript import Message
-    from .entries import Entry
-
+PLAN: Final = "plan"
+MAX_TODOS: Final = 200
+MAX_TODO: Final = 1_000
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool-calls",
+    "pause_turn": "tool-calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content-filter",
+}
+_STOPPED: Final = "Request interrupted by user"
+_STATUSES: Final = frozenset(get_args(TodoStatus))
 EARLIER: Final = 5
 MAX_OPENINGS: Final = 50
 MAX_EARLY: Final = 100
@@ -295,3 +307,203 @@ def _thinned(entry: Entry) -> Entry:
 def _thin_input(given: dict[str, object]) -> dict[str, object]:
     found = cut_deep(given, _THIN)
     return found if isinstance(found, dict) else {}
+
+
+# Entries as core messages: the lines of one answer are one message, and each result goes to its call.
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The lines of one assistant message, and its calls, each with the folder that it ran in, if known.
+    ``interrupted``: the interrupt's text, if any.
+    """
+
+    agent: str
+    entries: list[Entry] = field(default_factory=list)
+    calls: list[tuple[Entry, Use, str]] = field(default_factory=list)
+    interrupted: str = ""
+
+    def add(self, e: Entry, *, strayed: bool) -> None:
+        """The host's shell stays in its folder from call to call. Once it has left the project's folder
+        (``strayed``), the first shell call gets the folder that the line names.
+        """
+        self.entries.append(e)
+        for use in e.uses:
+            first = use.tool == SHELL and not any(u.tool == SHELL for _, u, _ in self.calls)
+            self.calls.append((e, use, e.cwd if first and strayed else ""))
+
+
+def messages_of(  # noqa: C901, PLR0912 - one branch a kind
+    entries: Iterable[Entry],
+    is_ours: Callable[[str], bool],
+    *,
+    directory: str = "",
+    known: Iterable[str] = (),
+) -> list[Message]:
+    """Core messages in order. ``known``: ids that earlier human messages have; they are not used again. A
+    result without its call is left out.
+    """
+    entries = list(entries)
+    results = {r.id: (e, r) for e in entries for r in e.results}
+    messages: list[_Answer | Message] = []
+    answers: dict[str, _Answer] = {}
+    tools: dict[str, str] = {}
+    ids, mode, strayed = set(known), "", False
+    last: _Answer | None = None  # the newest answer, if it came after the newest message to the agent
+    for e in entries:
+        match e.kind:
+            case "answer":
+                if e.message not in answers:
+                    answers[e.message] = _Answer(PLAN if mode == PLAN else "")
+                    messages.append(answers[e.message])
+                last = answers[e.message]
+                strayed = strayed or bool(directory and e.cwd and e.cwd != directory)
+                last.add(e, strayed=strayed)
+                tools.update((use.id, use.tool) for use in e.uses)
+            case "interrupt" if last is not None:
+                last.interrupted = e.text
+            case "interrupt":  # Esc before the first word is an empty answer, as in other hosts
+                stopped = Message(e.uuid, "assistant", e.at, error=ABORT_ERROR, error_message=e.text)
+                messages.append(with_fields(stopped, completed=e.at))
+            case "result":
+                for r in e.results:
+                    if not r.failed and (tool := tools.get(r.id)) in {"ExitPlanMode", "EnterPlanMode"}:
+                        mode = PLAN if tool == "EnterPlanMode" else "default"
+                if e.text:
+                    messages.append(_human(e, ids, mode))
+            case "boundary":
+                messages.append(Message(e.uuid, "user", e.at, compaction=e.compaction))
+            case "summary":
+                summary = Message(e.uuid, "assistant", e.at, e.text, finish="stop", summary=True)
+                messages.append(with_fields(summary, completed=e.at))
+            case kind:
+                mode, last = e.mode or mode, None
+                if kind == "human":
+                    messages.append(_human(e, ids, mode))
+                else:
+                    order = e.order if e.order and is_ours(e.order) else ""
+                    messages.append(Message(e.uuid, "user", e.at, e.text, order=order))
+    return [m if isinstance(m, Message) else _message(m, results) for m in messages]
+
+
+def _human(entry: Entry, ids: set[str], mode: str) -> Message:
+    """A person's message. Its id is that of the prompt, as in the hooks; a second one gets its line's id."""
+    name = entry.prompt if entry.kind == "human" and entry.prompt and entry.prompt not in ids else entry.uuid
+    ids.add(name)
+    return Message(name, "user", entry.at, entry.text, human=True, agent=PLAN if mode == PLAN else "")
+
+
+def _message(answer: _Answer, results: dict[str, tuple[Entry, Result]]) -> Message:
+    first, last = answer.entries[0], answer.entries[-1]
+    said = "\n\n".join(e.text for e in answer.entries if e.text)
+    error = next((e.error for e in reversed(answer.entries) if e.error), "")
+    model = next((e.model for e in answer.entries if e.model), "")
+    finish = _finish(answer.entries)
+    if answer.interrupted:
+        error, told, finish = ABORT_ERROR, answer.interrupted, ""
+    elif error:
+        told, said, finish = said, "", "error"
+    else:
+        told = ""
+    return Message(
+        id=last.uuid,
+        role="assistant",
+        at=first.at,
+        text=said,
+        agent=answer.agent,
+        model=Model("anthropic", model) if model else None,
+        finish=finish,
+        error=error,
+        error_message=told,
+        completed=last.at if finish else 0,
+        calls=tuple(_call(c, results, stopped=bool(answer.interrupted)) for c in answer.calls),
+        tokens=max(e.tokens for e in answer.entries),
+        cited=tuple(dict.fromkeys(name for e in answer.entries for name in e.cited)),
+    )
+
+
+def _call(
+    made: tuple[Entry, Use, str], results: dict[str, tuple[Entry, Result]], *, stopped: bool
+) -> ToolCall:
+    e, use, folder = made
+    arguments = {**use.input, "workdir": folder} if folder else use.input
+    ended, result = results.get(use.id, (None, None))
+    if result is None or ended is None:
+        error = _STOPPED if stopped else ""
+        return ToolCall(use.id, use.tool, "error" if stopped else "running", arguments, error=error)
+    status = result.status(use.tool)
+    output, error = result.output, result.error
+    if status == "error" and not error:
+        output, error = "", output
+    return ToolCall(
+        id=use.id,
+        tool=use.tool,
+        status=status,
+        input=arguments,
+        output=output,
+        error=error,
+        exit=result.exit if use.tool == SHELL else None,
+        cut=result.cut,
+        started=e.at,
+        ended=ended.at,
+        agent=result.agent,
+        shell=result.shell,
+    )
+
+
+def finished_in(entries: Iterable[Entry]) -> str:
+    """The id of the last answer that ends a task, or empty. What a person types after it is a new task."""
+    groups: dict[str, list[Entry]] = {}
+    stopped: set[str] = set()
+    last = ""
+    for e in entries:
+        if e.kind == "answer":
+            groups.setdefault(e.message, []).append(e)
+            last = e.message
+        elif e.kind == "interrupt":
+            stopped.add(last)
+        elif e.kind == "note":
+            last = ""
+    ended = (n for n in reversed(groups) if n not in stopped and _finish(groups[n]) == "stop")
+    return next((n for n in ended if not any(e.error for e in groups[n])), "")
+
+
+def _finish(lines: list[Entry]) -> str:
+    """Why the model stopped. Old versions don't write it; then it is guessed from the lines."""
+    stop = next((e.stop for e in reversed(lines) if e.stop), "")
+    if stop:
+        return _FINISH.get(stop, stop)
+    return "tool-calls" if any(e.uses for e in lines) else "stop" if any(e.text for e in lines) else ""
+
+
+def todos_of(messages: Sequence[Message], entries: Iterable[Entry]) -> tuple[Todo, ...]:
+    """The todo list after these calls. ``TodoWrite`` writes the whole list, the ``Task…`` tools one entry
+    each.
+    """
+    ids = {r.id: r.task for e in entries for r in e.results if r.task}
+    todos: dict[str, Todo] = {}
+    for call in (c for m in messages for c in m.calls if c.status == "completed"):
+        given, name = call.input, str(call.input.get("taskId"))[:40]
+        subject, status = text_or_empty(given.get("subject")), text_or_empty(given.get("status"))
+        old = todos.get(name)
+        if call.tool == "TodoWrite":
+            items = given.get("todos")
+            items = items[:MAX_TODOS] if isinstance(items, list) else []
+            todos = {f"w{n}": todo for n, item in enumerate(items) if (todo := _todo(item)) is not None}
+        elif call.tool == "TaskCreate" and subject and len(todos) < MAX_TODOS:
+            todos[ids.get(call.id, call.id)] = Todo(subject[:MAX_TODO], "pending")
+        elif call.tool == "TaskUpdate" and status == "deleted":
+            todos.pop(name, None)
+        elif call.tool == "TaskUpdate" and old is not None:
+            state = cast("TodoStatus", status) if status in _STATUSES else old.status
+            todos[name] = Todo(subject[:MAX_TODO] or old.text, state)
+    return tuple(todos.values())
+
+
+def _todo(item: object) -> Todo | None:
+    if not isinstance(item, dict):
+        return None
+    text, status = item.get("content"), text_or_empty(item.get("status"))
+    if not isinstance(text, str) or status not in _STATUSES:
+        return None
+    return Todo(text[:MAX_TODO], cast("TodoStatus", status))

@@ -166,9 +166,15 @@ class _Body(Struct):
     origin: Raw = field(name="reflectd_origin", default=NONE)
     turn_id: Raw = NONE
     tool_name: Raw = NONE
-    tool_use_id: Raw = NONE
+    tool_use: Raw = field(name="tool_use_id", default=NONE)
     tool_input: Raw = NONE
     tool_response: Raw = NONE
+
+
+_NAMES: Final = (  # the fields that are short texts
+    "prompt_id", "source", "error", "notification", "message", "permission_mode", "agent_id", "agent_type",
+    "reason", "title", "origin", "turn_id", "tool_use",
+)  # fmt: skip
 
 
 def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
@@ -177,47 +183,34 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
 
     The session id and the folders are checked; all other texts are only cut.
     """
-    if len(body) > MAX_BODY:
-        raise BadReply(f"hook {event[:40]}: the body has more than {MAX_BODY >> 20} MB")
     try:
+        if len(body) > MAX_BODY:
+            raise BadReply(f"the body has more than {MAX_BODY >> 20} MB")
         wire = decode(body, _Body)
+        session = _text(wire.session_id)
+        if not session or len(session) > MAX_NAME or not session.isprintable():
+            raise BadReply("no session_id")
+        said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
+        pid = said.get("x-cc-pid", "")
+        return Hook(
+            event=event,
+            session=session,
+            transcript=_path(_path_of(wire.transcript_path), "transcript_path"),
+            cwd=_path(_path_of(wire.cwd), "cwd"),
+            project=_path(said.get("x-cc-project", ""), "X-CC-Project"),
+            prompt=_text(wire.prompt)[:MAX_TEXT],
+            last_assistant_message=_text(wire.last_assistant_message)[-MAX_TEXT:],
+            background=_running(wire.background_tasks),
+            entrypoint=said.get("x-cc-entrypoint", "")[:MAX_NAME],
+            attended={"1": True, "0": False}.get(said.get("x-cc-attended", "")),
+            pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
+            headless=said.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
+            mod=bytes(memoryview(wire.mod)[:6]) not in _FALSE,
+            answers=_answers(wire),
+            **{name: _text(getattr(wire, name))[:MAX_NAME] for name in _NAMES},
+        )
     except BadReply as e:
         raise BadReply(f"hook {event[:40]}: {e}", e.raw) from None
-    session = _text(wire.session_id)
-    if not session or len(session) > MAX_NAME or not session.isprintable():
-        raise BadReply(f"hook {event[:40]}: no session_id")
-    said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
-    pid = said.get("x-cc-pid", "")
-    last = _text(wire.last_assistant_message)
-    return Hook(
-        event=event,
-        session=session,
-        transcript=_path(_path_of(wire.transcript_path), "transcript_path", event),
-        cwd=_path(_path_of(wire.cwd), "cwd", event),
-        project=_path(said.get("x-cc-project", ""), "X-CC-Project", event),
-        prompt=_text(wire.prompt)[:MAX_TEXT],
-        prompt_id=_text(wire.prompt_id)[:MAX_NAME],
-        last_assistant_message=last[-MAX_TEXT:],
-        background=_running(wire.background_tasks),
-        source=_text(wire.source)[:MAX_NAME],
-        error=_text(wire.error)[:MAX_NAME],
-        notification=_text(wire.notification)[:MAX_NAME],
-        message=_text(wire.message)[:MAX_NAME],
-        permission_mode=_text(wire.permission_mode)[:MAX_NAME],
-        agent_id=_text(wire.agent_id)[:MAX_NAME],
-        agent_type=_text(wire.agent_type)[:MAX_NAME],
-        reason=_text(wire.reason)[:MAX_NAME],
-        title=_text(wire.title)[:MAX_NAME],
-        entrypoint=said.get("x-cc-entrypoint", "")[:MAX_NAME],
-        attended={"1": True, "0": False}.get(said.get("x-cc-attended", "")),
-        pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
-        headless=said.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
-        mod=bytes(memoryview(wire.mod)[:6]) not in _FALSE,
-        origin=_text(wire.origin)[:MAX_NAME],
-        turn_id=_text(wire.turn_id)[:MAX_NAME],
-        tool_use=_text(wire.tool_use_id)[:MAX_NAME],
-        answers=_answers(wire),
-    )
 
 
 def _answers(wire: _Body) -> tuple[Chosen, ...]:
@@ -265,18 +258,21 @@ def _prompted(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     return (ev.SyntheticMessaged(hook.session, t, name, orders[-1] if orders else ""), busy)
 
 
+def _answered(hook: Hook, t: int) -> ev.Event:
+    """No permission is open any more; no hook tells of its answer."""
+    return ev.PersonAnswered(hook.session, t, PERMISSION)
+
+
 def _stopped(hook: Hook, t: int) -> tuple[ev.Event, ...]:
-    """The turn ended, so no permission is open any more; no hook tells of its answer."""
-    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
     if agents := [task for task in hook.background if task not in hook.lasting]:
         names = tuple(task.name for task in agents)  # another Stop follows when they end (I16)
-        return (answered, ev.ActivitySeen(hook.session, t), ev.BackgroundAwaited(hook.session, t, names))
-    return (answered, ev.SessionIdled(hook.session, t))
+        return (_answered(hook, t), *_active(hook, t), ev.BackgroundAwaited(hook.session, t, names))
+    return (_answered(hook, t), ev.SessionIdled(hook.session, t))
 
 
 def _failed(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     error = ev.HostErrored(hook.session, t, hook.error or "unknown", hook.last_assistant_message[:2_000])
-    return (error, ev.PersonAnswered(hook.session, t, PERMISSION), ev.SessionIdled(hook.session, t))
+    return (error, _answered(hook, t), ev.SessionIdled(hook.session, t))
 
 
 def _notified(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -286,35 +282,23 @@ def _notified(hook: Hook, t: int) -> tuple[ev.Event, ...]:
 
 def _aborted(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     """Esc while the agent worked: of the hooks none tells of it."""
-    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
-    return (ev.TurnAborted(hook.session, t), answered, ev.SessionIdled(hook.session, t))
+    return (ev.TurnAborted(hook.session, t), _answered(hook, t), ev.SessionIdled(hook.session, t))
+
+
+def _ended(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    return (_answered(hook, t), ev.SessionIdled(hook.session, t), ev.SessionEnded(hook.session, t))
 
 
 def _sub_agent(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     """When a compaction ends, this hook comes without a type: that is no sub-agent."""
-    return (ev.ActivitySeen(hook.session, t),) if hook.agent_type else ()
+    return _active(hook, t) if hook.agent_type else ()
 
 
 def _used(hook: Hook, t: int) -> tuple[ev.Event, ...]:
-    """A call ended, so no permission is open any more. Where nobody sits, an answer is no person's."""
-    answered = ev.PersonAnswered(hook.session, t, PERMISSION)
-    if not (hook.answers and hook.tool_use and hook.interactive):
-        return (answered, *_active(hook, t))
-    return (
-        answered,
-        ev.QuestionAnswered(hook.session, t, hook.tool_use, hook.answers),
-        *_active(hook, t),
-    )
-
-
-def command_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
-    """Our command `/reflect`, typed by a person; nothing for any other prompt."""
-    said = hook.reflects
-    if said is None or not (hook.by_person and hook.interactive and hook.prompt_id):
-        return ()
-    wanted = typed(said)
-    digest = wanted.digest if wanted is not None else ""
-    return (ev.CommandTyped(hook.session, t, hook.prompt_id, digest),)
+    """A call ended. Where nobody sits, an answer is no person's."""
+    asked = hook.answers and hook.tool_use and hook.interactive
+    chosen = (ev.QuestionAnswered(hook.session, t, hook.tool_use, hook.answers),) if asked else ()
+    return (_answered(hook, t), *chosen, *_active(hook, t))
 
 
 def _active(hook: Hook, t: int) -> tuple[ev.Event, ...]:
@@ -332,13 +316,18 @@ _READERS: Final[dict[str, Callable[[Hook, int], tuple[ev.Event, ...]]]] = {
     "PreCompact": _active,
     "Notification": _notified,
     "ModAborted": _aborted,
-    "SessionEnd": lambda h, t: (
-        ev.PersonAnswered(h.session, t, PERMISSION),
-        ev.SessionIdled(h.session, t),
-        ev.SessionEnded(h.session, t),
-    ),
+    "SessionEnd": _ended,
 }
 EVENTS: Final = frozenset(_READERS)
+
+
+def command_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
+    """Our command `/reflect`, typed by a person; nothing for any other prompt."""
+    said = hook.reflects
+    if said is None or not (hook.by_person and hook.interactive and hook.prompt_id):
+        return ()
+    wanted = typed(said)
+    return (ev.CommandTyped(hook.session, t, hook.prompt_id, wanted.digest if wanted else ""),)
 
 
 class _Told(Struct):
@@ -393,11 +382,11 @@ def _object(value: Raw) -> dict[str, Any]:
         return {}
 
 
-def _path(value: str, name: str, event: str) -> str:
+def _path(value: str, name: str) -> str:
     if not value:
         return ""
     if not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
-        raise BadReply(f"hook {event[:40]}: {name} is no absolute path")
+        raise BadReply(f"{name} is no absolute path")
     return value
 
 

@@ -1,35 +1,35 @@
-"""Reads a Claude Code transcript file.
+"""Reads a Claude Code transcript file, and says what it shows of a turn, an order and a shell.
 
 The first time it reads from the end backwards until it has the current task; after that only what was
-appended. So it need not read all of a file of 500 MB. It decodes no bulky line and never waits for a FIFO. A
-last line without its end is left for the next time. A file that was replaced, cut or rewritten is read anew.
-A file that is not there yet gives an empty transcript; a file that can't be read raises ``Unavailable``. It
-blocks: call it in a thread.
+appended. So it need not read all of a file of 500 MB. A last line without its end is left for the next time.
+A file that was replaced, cut or rewritten is read anew. A file that is not there yet gives an empty
+transcript; a file that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from dataclasses import field as default
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import Struct, field
 
-from ...core.transcript import Transcript
-from .branch import Bounds, Branch
-from .lines import HEAD, entry_of, is_bulky
-from .reading import HEAD_OF_FILE, MAX_LINE, each_line, line_start, opened
+from ...core.errors import Unavailable
+from ...core.transcript import MAX_AGENTS, Transcript
+from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
+from .branch import Bounds, Branch, messages_of
+from .lines import entry_of, is_bulky
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from ...core.transcript import Message
+    from ...core.transcript import ToolCall
 
-_MARK: Final = 64  # bytes before the cursor; when they differ, the file was rewritten
+SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file
 _COMPARED: Final = 200  # characters at the end of the final text
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,7 @@ class Reach:
 
     window: int = 1 << 20
     context: int = 16 << 20
-    bounds: Bounds = default(default_factory=Bounds)
-
-
-@dataclass(slots=True)
-class _Cursor:
-    """Where the next line begins, and in which file (device and inode)."""
-
-    file: tuple[int, int]
-    at: int
-    mark: bytes
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 class TranscriptReader:
@@ -71,10 +62,9 @@ class TranscriptReader:
         self.path = Path(path)
         self.found = False
         self._is_ours = is_ours
-        self._given = directory
-        self._directory = directory
+        self._given = self._directory = directory
         self._reach = reach or Reach()
-        self._cursor: _Cursor | None = None
+        self._cursor: Cursor | None = None
         self._branch: Branch | None = None
 
     def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
@@ -90,21 +80,20 @@ class TranscriptReader:
         return transcript
 
     def _read(self, fd: int, *, closed: bool) -> Transcript:
-        found = os.fstat(fd)
-        file, size = (found.st_dev, found.st_ino), found.st_size
-        cursor, branch = self._cursor, self._branch
-        if cursor is None or branch is None or not _is_same(fd, cursor, file, size):
-            self._directory = self._given
-            branch, end = self._locate(fd, size)
-        else:
+        then, cursor, branch = os.fstat(fd), self._cursor, self._branch
+        size = then.st_size
+        if cursor is not None and branch is not None and cursor.only_grew(fd):
             end = _feed(fd, branch, cursor.at, size)
-            if not branch.opened:  # a line names a parent that was dropped: read further back
-                branch, end = self._locate(fd, size)
-        if closed and size - end <= MAX_LINE:
-            _take(branch, os.pread(fd, size - end, end))
-        self._branch = branch
-        self._directory = self._directory or folder_in(os.pread(fd, HEAD_OF_FILE, 0))
-        self._cursor = _Cursor(file, end, os.pread(fd, min(_MARK, end), max(0, end - _MARK)))
+        else:
+            branch, end, self._directory = None, 0, self._given
+        if (
+            branch is None or not branch.opened
+        ):  # a line may name a parent that was dropped: read further back
+            branch, end = self._locate(fd, size)
+        if closed:
+            _take(branch, last_line(fd, end, size))
+        self._branch, self._cursor = branch, Cursor.here(fd, then, end)
+        self._directory = self._directory or folder_of(fd)
         return _named(branch.transcript(self._directory), self.path.stem)
 
     def _locate(self, fd: int, size: int) -> tuple[Branch, int]:
@@ -129,36 +118,20 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
 
 
 def every_task(path: Path) -> Transcript:
-    """All tasks of a session that is over, within the bounds of one; empty when there is no file. Raises
-    ``Unavailable``.
-    """
+    """All tasks of a session that is over, within the bounds of one; empty when there is no file."""
     with opened(path) as fd:
         if fd < 0:
             return Transcript(path.stem)
         branch, size = Branch(lambda _: True, Bounds(), whole=True, every=True), os.fstat(fd).st_size
-        end = _feed(fd, branch, 0, size)
-        if size - end <= MAX_LINE:
-            _take(branch, os.pread(fd, size - end, end))
-        return _named(branch.transcript(folder_in(os.pread(fd, HEAD_OF_FILE, 0))), path.stem)
+        _take(branch, last_line(fd, _feed(fd, branch, 0, size), size))
+        return _named(branch.transcript(folder_of(fd)), path.stem)
 
 
-def end_of(path: Path, limit: int) -> bytes:
-    """The last whole lines of a file, at most ``limit`` bytes; empty when there is none. Raises
-    ``Unavailable``.
-    """
-    with opened(path) as fd:
-        if fd < 0:
-            return b""
-        size = os.fstat(fd).st_size
-        start = line_start(fd, max(0, size - limit), size)
-        return os.pread(fd, size - start, start)
-
-
-class _Mark(Struct):
+class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
     """What every line of a transcript has."""
 
     type: str
-    session: str = field(name="sessionId")
+    session: str
 
 
 def is_transcript(data: bytes) -> bool:
@@ -172,25 +145,9 @@ def is_transcript(data: bytes) -> bool:
     return False
 
 
-def _named(found: Transcript, name: str) -> Transcript:
-    if found.session:
-        return found
-    return Transcript(name, found.messages, found.todos, directory=found.directory)
-
-
-def _says(transcript: Transcript, expect: str) -> bool:
-    """Whether the transcript ends with an answer, and that answer ends as expected."""
-    turn: Message | None = transcript.turn
-    if turn is None or any(m.human or m.order for m in transcript.since(turn.id)):
-        return False
-    said, wanted = (turn.text or turn.error_message).rstrip(), expect.rstrip()[-_COMPARED:]
-    return said.endswith(wanted)
-
-
-def _is_same(fd: int, cursor: _Cursor, file: tuple[int, int], size: int) -> bool:
-    if cursor.file != file or size < cursor.at:
-        return False
-    return os.pread(fd, len(cursor.mark), cursor.at - len(cursor.mark)) == cursor.mark
+def folder_of(fd: int) -> str:
+    """The folder in which the session of the open file works."""
+    return folder_in(os.pread(fd, HEAD_OF_FILE, 0))
 
 
 def folder_in(data: bytes) -> str:
@@ -201,6 +158,18 @@ def folder_in(data: bytes) -> str:
     return ""
 
 
+def _named(transcript: Transcript, name: str) -> Transcript:
+    return transcript if transcript.session else replace(transcript, session=name)
+
+
+def _says(transcript: Transcript, expect: str) -> bool:
+    """Whether the transcript ends with an answer, and that answer ends as expected."""
+    turn = transcript.turn
+    if turn is None or any(m.human or m.order for m in transcript.since(turn.id)):
+        return False
+    return (turn.text or turn.error_message).rstrip().endswith(expect.rstrip()[-_COMPARED:])
+
+
 def _take(branch: Branch, line: bytes) -> None:
     if line.startswith(b"{") and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
         branch.feed(entry)
@@ -208,9 +177,80 @@ def _take(branch: Branch, line: bytes) -> None:
 
 def _feed(fd: int, branch: Branch, at: int, size: int) -> int:
     """Feed all complete lines from ``at`` on. Returns where the next line begins."""
-
-    def take(line: bytes, _: int) -> None:
-        if (entry := entry_of(line)) is not None:
+    for line, end in lines_of(fd, at, size, is_bulky):
+        at = end
+        if line and (entry := entry_of(line)) is not None:
             branch.feed(entry)
+    return at
 
-    return each_line(fd, at, size, take)[0]
+
+def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
+    """The transcript with the calls of its last sub-agents, from ``<session>/subagents/agent-<id>.jsonl``, of
+    which only the end is read where it is large. A file that can't be read gives no calls. ``path``: the
+    session's own file.
+    """
+    folder = path.with_suffix("") / "subagents"
+    names = [agent for agent in transcript.agents[-MAX_AGENTS:] if _ID.fullmatch(agent)]
+    files = {agent: folder / f"agent-{agent}.jsonl" for agent in names}
+    cut = {agent for agent, file in files.items() if file.is_file() and file.stat().st_size > SUB_AGENT}
+    return transcript.with_agents({agent: calls_of(file) for agent, file in files.items()}, cut)
+
+
+def calls_of(path: Path) -> tuple[ToolCall, ...]:
+    """All calls of a sub-agent's file, in order; empty when it can't be read."""
+    try:
+        data = end_of(path, SUB_AGENT)
+    except Unavailable:
+        return ()
+    lines = (line for line in data.split(b"\n") if line.startswith(b"{") and not is_bulky(line[:HEAD]))
+    entries = [entry for line in lines if (entry := entry_of(line, agent=True)) is not None]
+    return tuple(c for m in messages_of(entries, lambda _: False) for c in m.calls)
+
+
+# What a transcript shows
+
+
+def stale_order(transcript: Transcript, task: str, turn: str) -> str:
+    """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``: any
+    turn of the task. A compaction is no work of the agent's.
+    """
+    said = [m for m in transcript.messages if not (m.summary or m.compaction)]
+    now = next((m for m in reversed(said) if m.role == "assistant"), None)
+    begun = replace(transcript, begun=task).task
+    if begun is None or begun.id != task or (now and any(m.human for m in transcript.since(now.id))):
+        return "the person wrote meanwhile"
+    if now is None or (turn and now.id != turn):
+        return "the agent went on meanwhile"
+    if now.error or not now.finish:
+        return "the agent was stopped, or works"
+    if said[-1] is not now:
+        return "the person ran a command, or the agent was told something else"
+    return ""
+
+
+def awaited(transcript: Transcript, shells: Collection[str]) -> set[str]:
+    """Those of ``shells`` (ids) that were started, read or awaited since a person or our feedback spoke:
+    they may be a test run that the answer depends on. One that is older, and was not looked at again, may be
+    a server.
+    """
+    calls: list[ToolCall] = []
+    for message in reversed(transcript.messages):
+        if message.human or message.order:
+            break
+        calls += message.calls
+    # a call names a shell by its id, or by its file of output, which has the id in its name
+    named = [
+        value for call in calls for value in (call.shell, *call.input.values()) if isinstance(value, str)
+    ]
+    return {shell for shell in shells if shell and any(shell in value for value in named)}
+
+
+def still_running(transcript: Transcript, shells: Collection[str]) -> Transcript:
+    """The transcript with the calls that left one of ``shells`` running marked as running."""
+    if not any(call.shell in shells for message in transcript.messages for call in message.calls):
+        return transcript
+    messages = (
+        replace(m, calls=tuple(replace(c, status="running") if c.shell in shells else c for c in m.calls))
+        for m in transcript.messages
+    )
+    return replace(transcript, messages=tuple(messages))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from daemon.hosts.claude_code.sessions import named
+from daemon.hosts.claude_code.past import named
 from harness.machine.sandbox import Sandbox
 from tests.support.hosts.claude_code_story import Story
 from tests.support.machine.command_line import reflectd

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from daemon.engine.hosts import claude_code
-from daemon.engine.hosts.claude_code_mod import HOLDING, JUDGING
+from daemon.engine.hosts.claude_code import HOLDING, JUDGING
 from tests.engine.hosts.test_claude_code import COMPLETE, INCOMPLETE, World
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, until, write
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
 from daemon.core.transcript import Said
-from daemon.hosts.claude_code import history
-from daemon.hosts.claude_code.history import Cursor, is_unchanged, said_in
+from daemon.hosts.claude_code import past as history
+from daemon.hosts.claude_code.past import said_in
+from daemon.hosts.jsonl import Cursor
 from tests.support.hosts.claude_code_story import Story
 
 REJECTED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
@@ -132,6 +133,22 @@ def test_fields_in_any_order_and_with_spaces(tmp_path: Path, spaced: bool) -> No
     assert [(s.text, s.prior) for s in said] == [("no, pnpm", "I used npm.")]
 
 
+def test_lines_that_come_while_it_is_read_are_read_next(tmp_path: Path) -> None:
+    """A file that grew meanwhile does not count as unchanged."""
+    path, story = tmp_path / "s.jsonl", Story()
+    story.human("one")
+    path.write_bytes(story.data())
+
+    def meanwhile(_: Said) -> None:
+        story.human("two")
+        path.write_bytes(story.data())
+
+    cursor = said_in(path, None, meanwhile)
+    assert cursor is not None
+    assert not cursor.is_unchanged(path.stat())
+    assert [s.text for s in read(path, cursor)[0]] == ["two"]
+
+
 def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     """From where reading stopped; the agent's words before that point still come with it."""
     path, story = tmp_path / "s.jsonl", Story()
@@ -140,14 +157,14 @@ def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     path.write_bytes(story.data())
     first, cursor = read(path)
     assert [s.text for s in first] == ["one"]
-    assert is_unchanged(cursor, path.stat())
+    assert cursor.is_unchanged(path.stat())
     assert read(path, cursor) == ([], cursor)
     before = len(story.data().splitlines())
     story.human("no, two")
     path.write_bytes(story.data())
     ((said,), later) = read(path, cursor)
     assert (said.text, said.prior, said.line) == ("no, two", "I did one.", before + 1)
-    assert not is_unchanged(cursor, path.stat())
+    assert not cursor.is_unchanged(path.stat())
     assert later.at == path.stat().st_size
     assert Cursor.of(json.loads(json.dumps(later))) == later
     for broken in (None, [], list(later)[:5], [*list(later)[:5], 6], [True, *list(later)[1:]], {"at": 1}):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from daemon.hosts.claude_code.sessions import all_folders, files_in, folders_of, named, projects
+from daemon.hosts.claude_code.past import all_folders, files_in, folders_of, named, projects
 from tests.support.hosts.claude_code_story import Story
 
 

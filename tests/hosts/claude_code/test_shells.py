@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from daemon.evidence.collect import collect
-from daemon.hosts.claude_code.shells import awaited, still_running
+from daemon.hosts.claude_code.transcript import awaited, still_running
 from tests.hosts.claude_code.reading import OURS, read
 from tests.support.hosts.claude_code_story import Story
 

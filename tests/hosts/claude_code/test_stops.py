@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daemon.hosts.claude_code.stops import STEP, stops_in
+from daemon.hosts.claude_code.past import stops_in
 from daemon.hosts.claude_code.transcript import TranscriptReader
+from daemon.hosts.jsonl import BLOCK
 from tests.support.hosts.claude_code_story import Story
 
 if TYPE_CHECKING:
@@ -121,5 +122,5 @@ def test_a_large_file_is_read_in_steps(tmp_path: Path) -> None:
             story.human(f"Task {n}")
             story.bash("make", "ok")
             story.say(f"Done {n}.")
-        large.raw(type="note", text="x" * (STEP if n == 3 else STEP // 4))
+        large.raw(type="note", text="x" * (BLOCK if n == 3 else BLOCK // 4))
     assert said(stops(tmp_path, large)) == said(stops(tmp_path, small))

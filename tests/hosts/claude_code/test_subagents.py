@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.transcript import MAX_AGENTS, MAX_INNER, Message, ToolCall, Transcript
-from daemon.hosts.claude_code.subagents import READ, calls_of, with_sub_agents
+from daemon.hosts.claude_code.transcript import SUB_AGENT, calls_of, with_sub_agents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def test_only_the_end_of_a_large_file(tmp_path: Path) -> None:
     count = 40
     lines = [*START, *(each for n in range(1, count) for each in ran(n, f"echo {n}", "x" * 100_000))]
     path = written(tmp_path / "s" / "subagents" / "agent-a1.jsonl", lines)
-    assert path.stat().st_size > 2 * READ
+    assert path.stat().st_size > 2 * SUB_AGENT
     found = [c.input["command"] for c in calls_of(path)]
     assert found[-1] == f"echo {count - 1}"
     assert "echo 1" not in found

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
 from daemon.hosts.claude_code.branch import Bounds
-from daemon.hosts.claude_code.reading import BLOCK
 from daemon.hosts.claude_code.transcript import Reach, TranscriptReader, transcript_of
+from daemon.hosts.jsonl import BLOCK
 from tests.support.hosts.claude_code_story import FOLDER, Story
 
 if TYPE_CHECKING:

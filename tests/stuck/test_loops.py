@@ -1,30 +1,18 @@
-"""Loop detectors: each kind of loop, each class of false alarm, and what must hold for any stream."""
+"""Loops: each kind of them, each class of false alarm, and what must hold for any stream of calls."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.stuck.signals import (
-    IDLE,
-    MAX_TEXTS,
-    SIZE,
-    Loop,
-    Step,
-    Window,
-    asks_to_repeat,
-    fold,
-    found,
-    loop_in,
-    step_from_digests,
-    step_of,
-    steps,
-)
+from daemon.stuck.loops import SIZE, Loop, Step, found, loop_in, step_from_digests, step_of, steps
 from tests.stuck.samples import NOT_FOUND, quiet, session, tool
 from tests.support.transcripts import bash, edit, read
 
@@ -39,15 +27,10 @@ A, B = read("a.h", "1"), read("a.cc", "2")
 THERE, BACK = edit("a.py", "1", "2"), edit("a.py", "2", "1")
 RED, OTHER = bash("pytest -q", "FAILED a", 1), bash("pytest -q", "FAILED b", 1)
 ORDER = Message("o", "user", text="Task incomplete", order="ord")
-DONE = "The migration is complete and all handlers use the new client."
 TRIES = [edit("a.py", f"old {i}", "new", NOT_FOUND) for i in range(4)]
 FLAGS = ("", " --force", " --legacy-peer-deps", " --verbose")
-LINE = "I will now check the network configuration. "
 MISSING = "sh: 1: jest: not found"
-PAGES = [tool("webfetch", "Request failed: 404", url=f"https://x.y/{i}") for i in range(6)]
-RUNS = [bash("go test ./queue -count=1", f"ok 0.{i}s") for i in range(30)]
 RESTORE = [bash("pg_restore x", "error: end of file", 1)] * 5
-AGAIN = "That failed again. Let me try it once more."
 PERSON = Message("u2", "user", text="try again", human=True)
 SUMMARY = Message("s", "assistant", text="Summary", summary=True, finish="stop")
 FILES = [read(f"{i}.py", str(i)) for i in range(5)]
@@ -65,31 +48,23 @@ def many(make: Callable[[int], tuple[ToolCall | Message, ...]]) -> list[ToolCall
 LOOPS = {
     "the same call": ([read("a.py")] * 4, "same_call", 4),
     "the same call, on and on": ([read("a.py")] * 9, "same_call", 9),
-    "failing alike": (NOISY, "failing_call", 4),
-    "edits that never match": (TRIES, "failing_call", 4),
-    "lookups don't hide it": ([part for t in TRIES for part in (t, read("a.py"))], "failing_call", 4),
-    "other flags": ([bash(f"npm install x{f}", "npm ERR! ERESOLVE", 1) for f in FLAGS], "failing_call", 4),
+    "failing alike": (NOISY, "same_call", 4),
+    "edits that never match": (TRIES, "same_call", 4),
+    "lookups don't hide it": ([part for t in TRIES for part in (t, read("a.py"))], "same_call", 4),
+    "other flags": ([bash(f"npm install x{f}", "npm ERR! ERESOLVE", 1) for f in FLAGS], "same_call", 4),
     "other flags in one folder": (
         [bash(f"cd a && npm test {f}", MISSING, 127) for f in FLAGS],
-        "failing_call",
+        "same_call",
         4,
     ),
-    "two calls in turns": ([A, B] * 3, "alternation", 3),
+    "two calls in turns": ([A, B] * 3, "cycle", 3),
     "a round of three": (FILES[:3] * 3, "cycle", 3),
     "a round of four": (FILES[:4] * 3, "cycle", 3),
     "a round of five": (FILES * 3, "cycle", 3),
-    "made and undone": ([THERE, BACK] * 3, "alternation", 3),
+    "made and undone": ([THERE, BACK] * 3, "cycle", 3),
     "made and undone, with tests": ([THERE, RED, BACK, OTHER] * 3, "cycle", 3),
-    "the same words": ([DONE, ORDER, DONE, ORDER, DONE.replace("complete", "now complete")], "monologue", 3),
-    "a text that repeats itself, not ended yet": (
-        ["Let me see. " + LINE * 9 + "I will n"],
-        "monologue",
-        None,
-    ),
     "waiting for a very long time": ([bash("gh pr checks 4", "pending")] * 40, "same_call", None),
-    "six pages that are not there": (PAGES, "failing_call", 6),
     "a tool that may move on": (NEXT, "same_call", 8),
-    "one more try is announced": ([*RESTORE, AGAIN], "failing_call", 5),
 }
 
 
@@ -105,20 +80,11 @@ QUIET = {
     "two rounds of two": [A, B, A, B, A],
     "two rounds of three": FILES[:3] * 2 + FILES[:2],
     "two rounds of five": FILES * 2 + FILES[:4],
-    "numbers that move on": [f"Step {i} of 9 of the long migration is complete now." for i in range(6)],
-    "other words": ["They use it.", ORDER, "They fail without it.", ORDER, "The tests use the old one."],
-    "other sentences": ["It sorts by time.", ORDER, "When none is free it raises.", ORDER, "See offer()."],
-    "a quoted log": [
-        "It prints:\n\n```\n" + "waiting for the lock of the worker\n" * 12 + "```\n\nFor ever."
-    ],
-    "a list": ["- Waits for the lock\n" * 4 + "\n```\nx\n```\n" + "- Waits for the lock\n" * 3],
-    "a table": ["| shard group eu-west | in sync with the primary |\n" * 12],
     "sleep and look": [bash("sleep 5"), bash("curl -s localhost:3000", "refused", 7)] * 15,
     "a debugger's keys": [bash("tmux send-keys -t gdb next Enter")] * 25,
     "one change in many files": [edit(f"{i}.py", "a", "b") for i in range(30)],
     "one that fails in some": [edit(f"{i}.py", "a", "b", NOT_FOUND if i % 3 else "") for i in range(30)],
     "searches without a match": [bash(f"rg -n name{i} src", "", 1) for i in range(30)],
-    "five pages that are not there": PAGES[:5],
     "files that are not there": [tool("read", "File not found", filePath=f"{i}.yml") for i in range(12)],
     "a command in many folders": [bash(f"cd packages/{i} && npm test", MISSING, 127) for i in range(9)],
     "a command in many work folders": [bash("npm test", MISSING, 127, workdir=f"/p{i}") for i in range(9)],
@@ -149,7 +115,6 @@ def test_names_are_for_people() -> None:
     assert loop(*[read("a.py")] * 4).what == "read `a.py`"
     assert loop(*NOISY).what == "bash `npm test`"
     assert [name for name in ("a.h", "a.cc") if name not in loop(*[A, B] * 3).what] == []
-    assert DONE[:20] in loop(DONE, ORDER, DONE, ORDER, DONE).what
 
 
 def test_a_round_with_one_more_look_is_still_the_round() -> None:
@@ -158,28 +123,6 @@ def test_a_round_with_one_more_look_is_still_the_round() -> None:
     head = [read("Makefile"), clean, make]
     got = loop(*head, clean, make, read("Makefile"), clean, make, clean, read("Makefile"), make)
     assert got.key == loop(*head, clean, make, clean, make, clean, make).key
-
-
-def test_planning_without_doing() -> None:
-    """Plans in other words and looks at what is known; a list that moves on, or one new file, is news."""
-
-    def todo(words: str, done: int = 0) -> ToolCall:
-        states = ["completed"] * done + ["pending"] * (20 - done)
-        return tool(
-            "todowrite", todos=[{"content": f"{words} {i}", "status": s} for i, s in enumerate(states)]
-        )
-
-    words = ("now", "first", "soon", "later", "then", "well", "again", "best", "next")
-    plans = [todo(f"Look at the importer and split it {word}") for word in words]
-    known = FILES[:4]
-    first, second = (
-        loop(*known, *[part for i, p in enumerate(some) for part in (p, known[i * i % 4])])
-        for some in (plans, plans[1:])
-    )
-    assert (first.kind, first.count >= IDLE, first.key) == ("planning", True, second.key)
-    assert loop(*[todo("Look at it"), todo("Look at it first")] * 4).kind == "planning"
-    assert quiet(*[todo("Move the module", i) for i in range(20)])
-    assert quiet(*[part for i, p in enumerate(plans) for part in (p, read(f"{i}.py", str(i)))])
 
 
 WAITING = (
@@ -198,14 +141,13 @@ def test_waiting_is_no_loop() -> None:
         assert quiet(*[tool(name, output="running")] * 11), name
 
 
-def test_what_the_person_wants_repeated() -> None:
-    """A request for many runs, in several languages; "try three times" in a feature is none."""
-    assert loop(*RUNS)
-    for ask in ("run it 30 times", "stress the queue", "is it flaky?", "lass ihn 30 mal laufen"):
-        assert quiet(*RUNS, ask=ask)
-    assert not asks_to_repeat("The client should retry 3 times, then give up. Go on until the tests pass.")
+def test_a_command_that_works_may_be_wanted_many_times() -> None:
+    """A benchmark or a stress test is no loop for long; a refused edit and the same write are one soon."""
+    runs = [bash("go test ./queue -count=1", f"ok 0.{i}s") for i in range(30)]
+    assert quiet(*runs[:29])
+    assert loop(*runs).count == 30
     for call in (edit("a.py", "a", "b", NOT_FOUND), bash("echo x > a.txt")):
-        assert loop(*[call] * 4, ask="why is the test flaky?")
+        assert loop(*[call] * 4)
 
 
 @pytest.mark.parametrize(
@@ -229,12 +171,9 @@ def test_our_own_feedback_does_not_begin_anew() -> None:
 
 def test_by_digests_alone() -> None:
     """A host's events carry digests only: enough to suspect a loop."""
-    window = Window()
-    for _ in range(4):
-        window = fold(window, step_from_digests("bash", "c1", "r1", failed=True, writes=False))
-    got = found(window)
+    got = found([step_from_digests("bash", "c1", "r1", failed=True)] * 4)
     assert got is not None
-    assert (got.kind, got.what) == ("failing_call", "bash")
+    assert (got.kind, got.what) == ("same_call", "bash")
 
 
 json_values = st.recursive(
@@ -265,14 +204,11 @@ messages = st.builds(
     calls=st.lists(calls, max_size=4).map(tuple),
 )
 symbols = st.builds(
-    lambda c, r, failed, writes, sort: step_from_digests(
-        "bash", f"c{c}", f"r{r}", failed=failed, writes=writes, sort=sort
-    ),
+    lambda c, r, tool, failed: step_from_digests(tool, f"c{c}", f"r{r}", failed=failed),
     st.integers(0, 4),
     st.integers(0, 1),
+    names,
     st.booleans(),
-    st.booleans(),
-    st.sampled_from(["act", "check", "look", "probe", "wait", "plan"]),
 )
 
 
@@ -288,42 +224,20 @@ def test_it_never_raises(found_messages: list[Message]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 10**9), names), unique_by=lambda t: t[0], max_size=150))
 def test_distinct_calls_never_alarm(found_calls: list[tuple[int, str]]) -> None:
     """Calls that all differ and succeed are no loop, whatever they are."""
-    window = Window()
-    for i, name in found_calls:
-        plan = step_of(tool(name or "x", command=f"run {i}", thought=f"t{i}"))
-        window = fold(window, replace(plan, words=frozenset({i, i + 1}), result=f"{i}"))
-        assert found(window) is None
+    row = [step_of(tool(name or "x", command=f"run {i}", thought=f"t{i}")) for i, name in found_calls]
+    assert all(found(row[:n]) is None for n in range(len(row) + 1))
 
 
 @given(st.lists(symbols, max_size=8), st.integers(1, 5), st.integers(0, 12))
 def test_the_same_loop_keeps_its_key(before: list[Step], period: int, more: int) -> None:
     """However long it goes on, and wherever in the round it is looked at."""
-    round_ = [step_from_digests("bash", f"l{i}", "r", failed=False, writes=False) for i in range(period)]
-    window = Window()
-    for step in [*before, *round_ * 4]:
-        window = fold(window, step)
-    first = found(window)
+    round_ = [step_from_digests("bash", f"l{i}", "r", failed=False) for i in range(period)]
+    first = found([*before, *round_ * 4])
+    again = found([*before, *round_ * 4, *(round_ * 3)[:more]])
     assert first is not None
-    for i in range(more):
-        window = fold(window, round_[i % period])
-    again = found(window)
     assert again is not None
     assert (again.key, again.kind) == (first.key, first.kind)
     assert again.count >= first.count
-
-
-@given(st.lists(symbols, max_size=400))
-def test_the_window_is_bounded(stream: list[Step]) -> None:
-    """Memory stays the same however long a session runs, and its parts stay in step."""
-    window = Window()
-    for i, step in enumerate(stream):
-        window = fold(window, step)
-        window = fold(window, replace(step, kind="text")) if i % 50 == 0 else window
-        found(window)
-    assert len(window.calls) == len(window.symbols) == len(window.known) == min(len(stream), SIZE)
-    for _ in range(3 * MAX_TEXTS):
-        window = fold(window, Step("text", "", "t", "", sort="text"))
-    assert len(window.texts) == MAX_TEXTS
 
 
 @pytest.mark.timeout(60)
@@ -339,15 +253,54 @@ def test_a_megabyte_in_every_field(text: str) -> None:
     """Linear time: a hostile text as command, argument, output, error and answer ends within the limit."""
     parts: list[ToolCall | str] = [bash(text, text, 1), tool("think", text, thought=text), text]
     parts += [bash("make", text), edit("a.py", text, text, text)]
-    assert len(steps(session(*parts, ask=text))) >= len(parts)
+    assert len(steps(session(*parts, ask=text))) == 4
     loop_in(session(*parts, ask=text))
 
 
 @pytest.mark.timeout(60)
 def test_five_thousand_steps() -> None:
     """A session of a night: every step folded and looked at, in loops that are never quite one."""
-    window = Window()
+    row: list[Step] = []
     for i in range(5_000):
-        window = fold(window, step_of(bash(f"make {i % 7}", f"out {i * i % 11}", i % 2)))
-        found(window)
-    assert len(window.calls) == SIZE
+        row.append(step_of(bash(f"make {i % 7}", f"out {i * i % 11}", i % 2)))
+        found(row[-SIZE:])
+
+
+def test_names_are_short_single_lines_without_secrets() -> None:
+    """A name goes into prompts, toasts and files."""
+    header = "curl -H 'Authorization: Bearer sk-ant-api03-" + "a" * 40
+    step = step_of(bash(header + "' \\\n https://x.y\n" * 30))
+    assert len(step.what) <= 120
+    assert "\n" not in step.what
+    assert "aaaaaaaa" not in step.what
+    assert step_of(bash("npm   test\n")).what == "bash `npm test`"
+
+
+def test_which_calls_are_the_same() -> None:
+    """Other spaces make no difference; another folder, place in a file or length of the output does."""
+    assert step_of(bash("make  all")).symbol == step_of(bash("make all")).symbol
+    there = replace(bash("make all"), input={"command": "make all", "workdir": "/b"})
+    assert step_of(there).symbol != step_of(bash("make all")).symbol
+    assert step_of(bash("make", "a.c:3: error", 2)).symbol != step_of(bash("make", "a.c:9: error", 2)).symbol
+    assert step_of(bash("x", "1")).symbol != step_of(replace(bash("x", "1"), cut=9)).symbol
+
+
+@pytest.mark.shows("I29")
+def test_calls_that_still_run_are_no_steps() -> None:
+    """A pending or running tool says nothing yet."""
+    running = [replace(read("a.py"), status=status) for status in ("pending", "running")]
+    assert steps(session(*running)) == ()
+    assert quiet(*running * 9)
+
+
+def test_deep_and_odd_arguments() -> None:
+    """Arguments that JSON can't take still make a step, the same one each time."""
+    deep: Any = "x"
+    for _ in range(5_000):
+        deep = [deep]
+    circle: dict[str, Any] = {}
+    circle["again"] = circle
+    for odd in (deep, circle, {1: "a", "b": 2}, {"\ud83d": "\ud83d"}):
+        call = ToolCall("c", "\ud83d", "completed", {"value": odd}, "\ud83d")
+        assert step_of(call).symbol == step_of(call).symbol
+    assert json.dumps(step_of(tool("\ud83d")).what)

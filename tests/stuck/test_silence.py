@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.llm import Prompt, Reply
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.stuck.case import Case, Seen, make_case
-from daemon.stuck.flow import Assessment, assess, certain
-from daemon.stuck.signals import Loop
-from tests.stuck.samples import BUSY, TEMPLATES
+from daemon.stuck.loops import Loop
+from daemon.stuck.silence import Assessment, Case, Seen, assess, certain, make_case
+from tests.stuck.samples import BUSY, TEXTS
 
 OLD = Seen(busy=False, silent_ms=31_000)
 LOOP = Loop("same_call", "bash `npm test`", 8, "k")
@@ -37,14 +36,14 @@ def case(seen: Seen = OLD, text: str = "Now I will change the", **changes: Any) 
         Message("m1", "user", text="Change the config", human=True, agent="build"),
         Message("m2", "assistant", text=text, finish="stop", completed=1),
     )
-    made = make_case(Transcript("s", messages), seen, at=1, nonce="n0", templates=TEMPLATES)
+    made = make_case(Transcript("s", messages), seen, nonce="n0")
     assert made is not None
     return replace(made, **changes)
 
 
 def answered(found: Case, reply: str | Exception | dict[str, Any]) -> tuple[Assessment, list[Prompt]]:
     """The flow's result when the model says ``reply``, and what it was asked."""
-    flow, asked = assess(found), list[Prompt]()
+    flow, asked = assess(found, TEXTS), list[Prompt]()
     try:
         asked.append(next(flow))
         if isinstance(reply, Exception):
@@ -162,7 +161,7 @@ def test_secrets_do_not_leave() -> None:
         Message("m1", "user", text=f"Use {secret}", human=True),
         Message("m2", "assistant", text=f"I use {secret} and", calls=(call,)),
     )
-    made = make_case(Transcript("s", messages), BUSY, at=1, nonce="n", templates=TEMPLATES)
+    made = make_case(Transcript("s", messages), BUSY, nonce="n")
     assert made is not None
     assert secret not in repr(made)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.hosts.claude_code.moved import has_order, moved_on
-from tests.hosts.claude_code.reading import OURS, read
+from daemon.hosts.claude_code.transcript import stale_order
+from tests.hosts.claude_code.reading import read
 from tests.support.hosts.claude_code_story import Story
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def test_where_it_was(story: Story) -> None:
     task, turn = judged(story)
     story.stopped()
     story.put("attachment", attachment={"type": "async_hook_response", "content": "x"})
-    assert moved_on(read(story), task, turn) == ""
-    assert moved_on(read(story), task, "") == ""
-    assert moved_on(read(story), "other", turn) == "the person wrote meanwhile"
-    assert moved_on(read(story), task, "older") == "the agent went on meanwhile"
+    assert stale_order(read(story), task, turn) == ""
+    assert stale_order(read(story), task, "") == ""
+    assert stale_order(read(story), "other", turn) == "the person wrote meanwhile"
+    assert stale_order(read(story), task, "older") == "the agent went on meanwhile"
 
 
 @pytest.mark.shows("I10", "I14")
@@ -54,7 +54,7 @@ def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], w
     """A newer answer, a person's line, a running turn: the prompt is out of date."""
     task, turn = judged(story)
     happens(story)
-    assert why in moved_on(read(story), task, turn)
+    assert why in stale_order(read(story), task, turn)
 
 
 def test_a_compaction_is_no_work_of_the_agent(story: Story) -> None:
@@ -64,14 +64,6 @@ def test_a_compaction_is_no_work_of_the_agent(story: Story) -> None:
     metadata = {"trigger": "manual", "preTokens": 100}
     story.put("system", subtype="compact_boundary", parent=None, compactMetadata=metadata)
     story.user("It is fixed.", isCompactSummary=True)
-    assert moved_on(read(story), task, turn) == ""
+    assert stale_order(read(story), task, turn) == ""
     story.say("One more thing.")
-    assert moved_on(read(story), task, turn) == "the agent went on meanwhile"
-
-
-def test_an_order_that_the_agent_was_told(story: Story) -> None:
-    """Only a line that nobody typed shows it."""
-    judged(story)
-    assert not has_order(read(story), OURS)
-    story.user(f"<task-notification>Stop hook feedback (reflectd {OURS})</task-notification>")
-    assert has_order(read(story), OURS)
+    assert stale_order(read(story), task, turn) == "the agent went on meanwhile"

@@ -1,4 +1,4 @@
-"""The transcript files of Claude Code's sessions, and the files that their agents wrote: one reader for each
+"""The transcript files of a host's sessions, and the files that their agents wrote: one reader for each
 session, and one read of it at a time.
 
 Decides nothing. A file that can't be read raises ``Unavailable``. Bounded: the session that was not read for
@@ -14,13 +14,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
 from ...evidence.calls.writes import written_by_tool
-from ...hosts.claude_code.subagents import with_sub_agents
-from ...hosts.claude_code.transcript import TranscriptReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,26 +34,42 @@ COMPARED_BYTES: Final = 1 << 20
 KEPT: Final = 2_000  # versions of files that Claude Code keeps for a rewind
 
 
+class Reader(Protocol):
+    """Reads one session's file. ``found``: the last ``read`` found the final text that it was told to
+    expect.
+    """
+
+    path: Path
+    found: bool
+
+    def read(self, expect: str = "") -> Transcript:
+        """The task and its work so far. It blocks. Raises ``Unavailable``."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class _File:
-    reader: TranscriptReader
+    reader: Reader
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     written: dict[str, str] | None = None  # path → digest, when the turn was read to be judged
 
 
-class Files:
+class Transcripts:
     """Reads sessions by their ids."""
 
-    def __init__(self, is_ours: Callable[[str], bool]) -> None:
-        """``is_ours``: is this the id of an order that we stored?"""
-        self._is_ours = is_ours
+    def __init__(
+        self, reader_of: Callable[[Path], Reader], with_agents: Callable[[Transcript, Path], Transcript]
+    ) -> None:
+        """``with_agents``: adds the calls of sub-agents, which stand in files of their own."""
+        self._reader_of = reader_of
+        self._with_agents = with_agents
         self._known: OrderedDict[str, _File] = OrderedDict()
 
     def locate(self, session: str, path: Path) -> None:
         """The session's file is here."""
         known = self._known.get(session)
         if known is None or known.reader.path != path:
-            self._known[session] = _File(TranscriptReader(path, is_ours=self._is_ours))
+            self._known[session] = _File(self._reader_of(path))
         self._known.move_to_end(session)
         while len(self._known) > READERS:
             self._known.popitem(last=False)
@@ -84,7 +98,7 @@ class Files:
                     break
                 await asyncio.sleep(POLL_S)
             if agents and found.agents:
-                found = await asyncio.to_thread(with_sub_agents, found, known.reader.path)
+                found = await asyncio.to_thread(self._with_agents, found, known.reader.path)
         return found
 
     async def note_written(self, session: str, found: Transcript) -> None:
