@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "trust": (".setup.trust", "let a project's own prompts be used, after looking at them"),
     "judge": (".verdicts.judge", "judge a saved case or a session, without a daemon"),
     "backtest": (".backtest.backtest", "what reflectd would have done in your past sessions"),
-    "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
+    "dispute": (".verdicts.case", "say that a verdict was wrong, and keep its case as a test"),
     "case": (".verdicts.case", "keep cases, label, list or remove them"),
     "learned": (".learned.learned", "all that was learned about this project: show, approve, take back"),
     "playbook": (".learned.learned", "what agents learned about this project: its points"),

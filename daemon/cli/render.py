@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from ..core.words import state_name
 from . import terminal
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Paint:
         below = " " * terminal.columns(label) if hang is None else hang
         return terminal.fold(label + text, self.width, below)
 
-    def state(self, state: str) -> str:
-        """A verdict's state in its colour."""
+    def state(self, state: str, reason: str = "") -> str:
+        """A verdict's state in words and in its colour."""
         style = STATES.get(state)
-        return self(state, style) if style else short(state, 40)
+        return self(state_name(state, reason), style) if style else short(state, 40)
 
 
 def plain(text: object) -> str:
