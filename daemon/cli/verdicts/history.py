@@ -144,9 +144,8 @@ def _round(r: Json, paint: Paint, width: int, numbers: int, states: int) -> list
     state, room = _state(r), width - len(head) - states - 2 if width else 200
     name = state_name(r["state"], r.get("reason", ""))
     rest = f"{state.removeprefix(name)}{'':{states - len(state)}}"
-    found = [
-        f"{head}{paint.state(r['state'], r.get('reason', ''))}{rest}  {_fit(short(_gist(r), 400), max(room, 16))}".rstrip()
-    ]
+    shown = f"{head}{paint.state(r['state'], r.get('reason', ''))}{rest}"
+    found = [f"{shown}  {_fit(short(_gist(r), 400), max(room, 16))}".rstrip()]
     order = r.get("order") or {}
     if order and order.get("status") != "done":
         outcome = OUTCOMES.get(str(order.get("status")), "")

@@ -180,7 +180,7 @@ def explained(found: Json, paint: Paint, *, full: bool = False) -> list[str]:
         lines += _verdict(verdicts[0], case if same else {}, paint, full=full)
     if "ledger" in found:
         sums, agent = _object(found["ledger"].get("sums")), _object(found["ledger"].get("agent"))
-        lines += paint.row("  cost      ", f"{told(sums)}; the agent: {worked(agent)}")
+        lines += paint.row("  cost      ", f"{told(sums)}{f'; the agent: {worked(agent)}' if full else ''}")
     if not full:
         return lines + (_next(found, verdicts[0], paint) if verdicts else [])
     if not same:
@@ -256,7 +256,7 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     for i, item in enumerate(missing if full else missing[:SHOWN], 1):
         m = _object(item)
         what, cites = short(m.get("item", m.get("text", "")), WIDTH), short(m.get("cites", ""), 80)
-        seen = f"{cites}: {short(rows[cites], WIDTH)}" if cites in rows else cites
+        seen = f"{cites}: {short(rows[cites], WIDTH if full else 60)}" if cites in rows else cites
         lines += paint.row(f"  missing   {i}. ", f"{what} [{seen}]" if seen else what)
     if not full and len(missing) > SHOWN:
         lines.append(f"  missing   and {len(missing) - SHOWN} more")
