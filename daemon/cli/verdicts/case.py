@@ -112,7 +112,8 @@ def newest_case(where: Paths, session: str, number: int = 0) -> Path:
     if len(sessions - {session}) > 1 and session not in sessions:
         raise UserError(f"several sessions begin with {session}: {', '.join(sorted(sessions)[:5])}")
     found = gather(where, session, project, number)
-    of = (found["session"] or next(iter(found["verdicts"]), {})).get("session", "")
+    known = [found["session"] or {}, *found["verdicts"]]
+    of = next((k["session"] for k in known if k), "")
     if found["elsewhere"]:
         raise UserError(
             f"{project} has no saved case: nothing in it was judged; name a session, such as {of}"
