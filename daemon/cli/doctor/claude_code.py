@@ -1,6 +1,7 @@
-"""Checks of Claude Code: the program, our plugin in its settings, and what its hooks need. Changes nothing.
+"""Checks of the agents together, and of Claude Code: the program, our plugin in its settings, and its hooks.
 
-Where Claude Code is not used, these checks say so and never warn.
+Outdated copies of the plugins are brought up to date; nothing else is changed. Where Claude Code is not used,
+its checks say so and never warn.
 """
 
 from __future__ import annotations
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .installation import About
-
-# Checks of the agents together: whether there is one at all, and whether their plugins are of this version.
-#
-# The copies of the plugins are brought up to date; nothing else is changed.
 
 
 def agents(about: About) -> Iterator[Check]:
@@ -74,7 +71,6 @@ def program(about: About) -> Iterator[Check]:
     """Whether the program is there, and not older than the oldest version that the plugin was tested with."""
     from ..setup.agents import find
     from ..setup.claude_code import OLDEST, enabled_in
-    from .agents import absent
     from .operation import version_of
 
     found = find(about.env, "claude-code")

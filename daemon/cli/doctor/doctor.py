@@ -158,7 +158,6 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
-    from . import claude_code as a
     from . import claude_code as c
     from . import installation as i
     from . import operation as o
@@ -186,8 +185,8 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("socket", i.sockets),
         ("service", i.service),
         ("daemon", o.daemon),
-        ("agents", a.agents),
-        ("copies", a.plugins),
+        ("agents", c.agents),
+        ("copies", c.plugins),
         ("opencode", o.opencode),
         ("plugin", o.plugin),
         ("claude code", c.program),
