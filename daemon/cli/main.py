@@ -129,7 +129,7 @@ def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
     if "--json" in argv:
         from .render import print_json
 
-        print_json({"error": text}, line="watch" in argv[:1] or "--all" in argv)
+        print_json({"error": text}, line="watch" in argv[:1])
     else:
         from .render import plain
         from .terminal import say

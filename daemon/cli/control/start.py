@@ -158,8 +158,6 @@ def _refresh_plugins() -> None:
 
 def _tell(running: dict[str, Any]) -> None:
     """That it runs, and what it has from before."""
-    from .running import outdated
-
     say(f"reflectd runs already (pid {running['pid']})")
     found = outdated(running)
     for sentence in found:

@@ -30,11 +30,11 @@ def put(box: Sandbox, session: str = "ses_one", at: int = 1_760_000_001_000) -> 
 
 def test_judge_a_labelled_case(box: Sandbox) -> None:
     """The verdict for people: what, why with the cited row, who judged and what it cost. 10 is incomplete."""
-    words = ("incomplete HIGH", "npx jest src/cart", "agrees", "offline rules")
+    words = ("not done HIGH", "npx jest src/cart", "agrees", "offline rules")
     text = said(reflectd(box, "judge", RED), 10, *words)
     assert "missing" in text
     assert "\n            E" in text  # the row behind the item
-    said(reflectd(box, "judge", GREEN), 11, "unscored  session", "0.00 USD")
+    said(reflectd(box, "judge", GREEN), 11, "not judged  session", "0.00 USD")
 
 
 def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
@@ -50,7 +50,7 @@ def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
 
 def test_judge_an_export_from_stdin(box: Sandbox) -> None:
     """`opencode export | reflectd judge -` needs neither a daemon nor its folders."""
-    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 11, "unscored", "Write hello.py")
+    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 11, "not judged", "Write hello.py")
     assert not box.state.exists() or not list(box.state.iterdir())
 
 
@@ -76,7 +76,6 @@ def test_judge_texts_cannot_move_the_cursor(box: Sandbox) -> None:
         (("judge", "nothing.jsonl"), b"", "nothing.jsonl"),
         (("judge",), b"", "one of FILE"),
         (("judge", "--last", "x.jsonl"), b"", "one of FILE"),
-        (("judge", "--all", "nothing"), b"", "no session"),
         (("case", "label", "nothing", "--expect", "complete"), b"", "case list"),
         (("case", "label", str(RED), "--expect", "done"), b"", "invalid choice"),
         (("case", "label", str(EXPORT), "--expect", "complete"), b"", "not a case"),
