@@ -93,7 +93,7 @@ def severity(of: object, before: str = " ") -> str:
 def waiting(session: Mapping[str, object]) -> str:
     """What a session's turn waits for before it is judged, in words; empty when for nothing.
 
-    ``session``: as the daemon lists it; one of an older version does not tell.
+    ``session``: as the daemon lists it.
     """
     names = session.get("waits_for")
     shown = ", ".join(f"`{short(name, 60)}`" for name in names[:3]) if isinstance(names, list) else ""
@@ -138,9 +138,9 @@ def money(cost: float | None) -> str:
 def dear(month: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
     """That a month is expected to cost more than ``spend.cents_per_month``, in a few words; else empty.
 
-    A USD counts as a EUR there. A daemon of an older version tells no limit.
+    A USD counts as a EUR there.
     """
-    limit = limits.get("cents_per_month", 0) / 100
+    limit = limits["cents_per_month"] / 100
     return f"more than {limit:.2f} EUR (spend.cents_per_month)" if limit and month["expected"] > limit else ""
 
 

@@ -7,7 +7,8 @@ import os
 import resource
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .. import __version__
 from ..config import digests
@@ -16,16 +17,15 @@ from ..core.policy import Judging, in_force
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
-from ..store.verdicts import ALWAYS
 from .history import explain, group_objects, history, report_object, session_object, verdict_rows
 from .upkeep import standstills
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ..core.session import Phase, Session
+    from ..core.session import Session
     from ..core.settings import Settings
     from ..keys import Keys
     from ..paths import Paths
@@ -44,23 +44,8 @@ if TYPE_CHECKING:
 #
 # Read only, for prompts and status bars, which ask often: a few reads of the database, nothing from a file.
 
-State = Literal[
-    "none",
-    "several",
-    "off",
-    "waiting",
-    "judging",
-    "stuck",
-    "working",
-    "idle",
-    "complete",
-    "incomplete",
-    "stopped",
-    "unscored",
-    "error",
-    "skipped",
-]
-_NAMES: Final[dict[Phase, State]] = {"open": "idle", "awaiting_user": "waiting"}
+T = TypeVar("T")
+_NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}
 
 
 def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -> dict[str, Any]:
@@ -88,7 +73,7 @@ def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -
     }
 
 
-def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
+def state_of(world: World, stuck: Mapping[str, str], s: Session) -> str:
     """Where a session stands, in one word."""
     if s.off or not world.limits(s).enabled:
         return "off"
@@ -98,8 +83,7 @@ def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
         return "judging"
     if s.busy:
         return "stuck" if s.id in stuck else "working"
-    phase: State = _NAMES.get(s.phase, s.phase)  # type: ignore[arg-type]
-    return phase
+    return _NAMES.get(s.phase, s.phase)
 
 
 def waiting(world: World, now_ms: int) -> list[Session]:
@@ -252,36 +236,15 @@ class StatusReport:
             found["session"] = session_object(s, off=world.sessions.is_off(s.directory))
         return {**found, "judge": judge, "guard": world.stream.last_skip(identity)}
 
-    async def history(
-        self,
-        session: str,
-        directory: str,
-        since: int,
-        limit: int,
-        *,
-        until: int = ALWAYS,
-        after: str = "",
-    ) -> dict[str, Any] | None:
-        """``GET /v1/history``: None when there is no such session. Raises ``BadReply`` when there are
-        several.
-
-        In a thread and on a connection of its own, as ``ledger``.
+    async def history(self, **query: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as `history.history` takes it
+        """``GET /v1/history``: see ``history.history``. In a thread and on a connection of its own, as
+        ``ledger``.
         """
+        return await asyncio.to_thread(self._reading, partial(history, paths=self._paths, **query))
 
-        def read() -> dict[str, Any] | None:
-            with ReadOnly(self._paths.database) as db:
-                return history(
-                    db,
-                    self._paths,
-                    session=session,
-                    directory=directory,
-                    since=since,
-                    until=until,
-                    after=after,
-                    limit=limit,
-                )
-
-        return await asyncio.to_thread(read)
+    def _reading(self, read: Callable[[ReadOnly], T]) -> T:
+        with ReadOnly(self._paths.database) as db:
+            return read(db)
 
     async def folders(self) -> list[str]:
         """The folders of the newest verdicts, by name."""
@@ -294,21 +257,16 @@ class StatusReport:
         year of calls.
         """
         identity = session and (self._world.sessions.only(session) or session)
-
-        def read() -> ledger.Report:
-            with ReadOnly(self._paths.database) as db:
-                return ledger.report(db, session=identity, since=since, limit=limit, by=by, work=work)
-
-        return report_object(await asyncio.to_thread(read))
+        read = partial(ledger.report, session=identity, since=since, limit=limit, by=by, work=work)
+        return report_object(await asyncio.to_thread(self._reading, read))
 
     async def groups(self, since: int, limit: int, by: Sequence[By]) -> dict[str, list[dict[str, Any]]]:
         """Several groupings of the ledger since then (epoch ms), each by its name."""
 
-        def read() -> dict[str, list[dict[str, Any]]]:
-            with ReadOnly(self._paths.database) as db:
-                return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
+        def read(db: ReadOnly) -> dict[str, list[dict[str, Any]]]:
+            return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
 
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(self._reading, read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""

@@ -28,8 +28,6 @@ LIMIT = 500
 HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
 ALWAYS = 6  # so many columns are shown even when they are empty
 BY = ("day", "session", "project", "model", "purpose", "provider", "account")
-SHORTEST_BAR, LONGEST_BAR = 8, 40
-_PARTS = " ▏▎▍▌▋▊▉"
 EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
   reflectd cost --days 30 --by model
@@ -145,26 +143,8 @@ def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
         found = table([[row[i] for i in these] for row in rows], right=range(1, len(these)))
         widest = max(map(columns, found))
         if not paint.width or widest <= paint.width:
-            bars = _bars(groups[:-1], paint.width - widest - 2)
-            body = [
-                line + " " * (widest + 2 - columns(line)) + bar
-                for line, bar in zip(found[1:-1], bars, strict=True)
-            ]
-            return [paint(found[0], "dim"), *(line.rstrip() for line in body), paint(found[-1], "bold")]
+            return [paint(found[0], "dim"), *found[1:-1], paint(found[-1], "bold")]
     return []
-
-
-def _bars(groups: list[Json], room: int) -> list[str]:
-    """A bar for each group: its cost in USD, or its tokens where no price is known. Empty ones where there is
-    no room for them, and where one bar would stand alone.
-    """
-    key = "cost" if any(g["cost"] for g in groups) else "unpriced_tokens"
-    amounts = [float(g[key] or 0) for g in groups]
-    most = max(amounts, default=0.0)
-    if room < SHORTEST_BAR or len(groups) < 2 or not most:
-        return [""] * len(groups)
-    eighths = [round(min(room, LONGEST_BAR) * 8 * amount / most) for amount in amounts]
-    return ["█" * (n // 8) + _PARTS[n % 8].strip() for n in eighths]
 
 
 def _sentences(groups: list[Json], paint: Paint) -> list[str]:
