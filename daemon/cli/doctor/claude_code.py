@@ -18,7 +18,7 @@ from ..setup import copies
 from .installation import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from .installation import About
 
@@ -37,15 +37,6 @@ def agents(about: About) -> Iterator[Check]:
         yield Check("agents", "ok", f"connected here: {names}")
     else:
         yield Check("agents", "warn", f"{names}: none of them loads reflectd here", "reflectd setup")
-
-
-def absent(host: str, subject: str, used: Sequence[Path]) -> Check:
-    """The agent is not there. That is fine, unless settings (``used``) load reflectd for it."""
-    text = setup.absent(host)
-    if not used:
-        return Check(subject, "ok", text)
-    mend = f"install it ({setup.ADDRESSES[host]}), or reflectd setup {host} --remove"
-    return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
 
 
 def plugins(about: About) -> Iterator[Check]:
@@ -71,7 +62,7 @@ def program(about: About) -> Iterator[Check]:
     """Whether the program is there, and not older than the oldest version that the plugin was tested with."""
     from ..setup.agents import find
     from ..setup.claude_code import OLDEST, enabled_in
-    from .operation import version_of
+    from .operation import absent, version_of
 
     found = find(about.env, "claude-code")
     if not found:

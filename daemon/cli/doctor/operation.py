@@ -11,7 +11,7 @@ from ...core.errors import Unavailable, UserError
 from .installation import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .installation import About
 
@@ -42,11 +42,21 @@ def daemon(about: About) -> Iterator[Check]:
         yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
 
 
+def absent(host: str, subject: str, used: Sequence[Path]) -> Check:
+    """The agent is not there. That is fine, unless settings (``used``) load reflectd for it."""
+    from ..setup import agents
+
+    text = agents.absent(host)
+    if not used:
+        return Check(subject, "ok", text)
+    mend = f"install it ({agents.ADDRESSES[host]}), or reflectd setup {host} --remove"
+    return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
+
+
 def opencode(about: About) -> Iterator[Check]:
     """Whether opencode is installed and connected."""
     from ..setup.agents import find
     from ..setup.opencode import loaded
-    from .claude_code import absent
 
     found = find(about.env, "opencode")
     instances = about.status["instances"] if about.status else []
