@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 VERBS: dict[str, tuple[str, str]] = {
     "serve": (".control.serve", "run the daemon in the foreground"),
     "start": (".control.start", "start the daemon in the background"),
-    "stop": (".control.stop", "stop the daemon"),
-    "restart": (".control.restart", "restart the daemon, after an upgrade or a change of settings"),
+    "stop": (".control.start", "stop the daemon"),
+    "restart": (".control.start", "restart the daemon, after an upgrade or a change of settings"),
+    "daemon": (".about", "start, stop or restart it, serve, service, logs"),
     "status": (".control.status", "is it running, and what does it see"),
     "line": (".control.line", "one line for prompts and status bars: where a session stands"),
     "why": (".verdicts.why", "why a session was judged as it was"),
@@ -41,7 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "trust": (".setup.trust", "let a project's own prompts be used, after looking at them"),
     "judge": (".verdicts.judge", "judge a saved case or a session, without a daemon"),
     "backtest": (".backtest.backtest", "what reflectd would have done in your past sessions"),
-    "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
+    "dispute": (".verdicts.case", "say that a verdict was wrong, and keep its case as a test"),
     "case": (".verdicts.case", "keep cases, label, list or remove them"),
     "learned": (".learned.learned", "all that was learned about this project: show, approve, take back"),
     "playbook": (".learned.learned", "what agents learned about this project: its points"),
@@ -55,6 +56,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "version": (".about", "print the version"),
 }
 """Verb → (module, its line in `--help`). The module has ``add_parser``. A leading dot: in this package."""
+
+DAEMON = ("start", "stop", "restart", "serve", "service", "logs")
+"""Verbs below ``daemon``. Typed without it they do the same; the list of verbs shows only ``daemon``."""
 
 EPILOG = """examples:
   reflectd setup opencode          add the plugin line to opencode's settings
@@ -84,13 +88,15 @@ def build(verb: str, known: Mapping[str, tuple[str, str]] = VERBS) -> argparse.A
     for name, (module, text) in known.items():
         if name == verb:
             import_module(module, __package__).add_parser(verbs)
-        elif known.get(verb, ("",))[0] != module:
+        elif known.get(verb, ("",))[0] != module and name not in DAEMON:
             verbs.add_parser(name, help=text, add_help=False)
     return parser
 
 
 def main(argv: list[str], known: Mapping[str, tuple[str, str]] = VERBS) -> int:
     """Run one command line; returns the exit code."""
+    if argv[:1] == ["daemon"] and argv[1:2] and argv[1] in DAEMON:
+        argv = argv[1:]
     verb = next((a for a in argv if not a.startswith("-")), "")
     try:
         if verb and verb not in known:
@@ -123,7 +129,7 @@ def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
     if "--json" in argv:
         from .render import print_json
 
-        print_json({"error": text}, line="watch" in argv[:1] or "--all" in argv)
+        print_json({"error": text}, line="watch" in argv[:1])
     else:
         from .render import plain
         from .terminal import say

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from ..core.words import state_name
 from . import terminal
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Paint:
         below = " " * terminal.columns(label) if hang is None else hang
         return terminal.fold(label + text, self.width, below)
 
-    def state(self, state: str) -> str:
-        """A verdict's state in its colour."""
+    def state(self, state: str, reason: str = "") -> str:
+        """A verdict's state in words and in its colour."""
         style = STATES.get(state)
-        return self(state, style) if style else short(state, 40)
+        return self(state_name(state, reason), style) if style else short(state, 40)
 
 
 def plain(text: object) -> str:
@@ -92,7 +93,7 @@ def severity(of: object, before: str = " ") -> str:
 def waiting(session: Mapping[str, object]) -> str:
     """What a session's turn waits for before it is judged, in words; empty when for nothing.
 
-    ``session``: as the daemon lists it; one of an older version does not tell.
+    ``session``: as the daemon lists it.
     """
     names = session.get("waits_for")
     shown = ", ".join(f"`{short(name, 60)}`" for name in names[:3]) if isinstance(names, list) else ""
@@ -137,9 +138,9 @@ def money(cost: float | None) -> str:
 def dear(month: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
     """That a month is expected to cost more than ``spend.cents_per_month``, in a few words; else empty.
 
-    A USD counts as a EUR there. A daemon of an older version tells no limit.
+    A USD counts as a EUR there.
     """
-    limit = limits.get("cents_per_month", 0) / 100
+    limit = limits["cents_per_month"] / 100
     return f"more than {limit:.2f} EUR (spend.cents_per_month)" if limit and month["expected"] > limit else ""
 
 

@@ -6,23 +6,26 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .. import config, paths
-from ..core.errors import ReflectdError
+from ..core.errors import BadReply, ReflectdError, UserError
 from ..core.settings import SETTINGS
 from ..files import upward
 from .terminal import add_flag, say
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ..core.settings import Settings
     from ..paths import Paths
+    from ..store.readonly import ReadOnly
 
 ASK_S = 2.0
+NOTHING = "nothing was judged yet; `reflectd setup` connects your coding agent"
 SHORT = {"daemon.socket": "--socket", "daemon.state_dir": "--state-dir"}
 
 
@@ -83,6 +86,23 @@ def look(args: argparse.Namespace) -> tuple[Settings, Paths]:
         more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
         say(f"reflectd: ignored here: {first}{more} (see `reflectd config`)", sys.stderr)
     return found
+
+
+@contextmanager
+def database(where: Paths) -> Iterator[ReadOnly | None]:
+    """The daemon's database, read-only, whether a daemon runs or not; None before the first start. Several
+    sessions with one beginning are a ``UserError``.
+    """
+    from ..store.readonly import ReadOnly
+
+    try:
+        if where.database.exists():
+            with ReadOnly(where.database) as db:
+                yield db
+        else:
+            yield None
+    except BadReply as e:
+        raise UserError(str(e)) from e
 
 
 def here(where: Paths, folder: str | None = None) -> Path:

@@ -13,6 +13,16 @@ PROVIDERS: Final = {
     "offline": "the rules",
     "rules": "the rules",
 }
+NAMES: Final = {
+    "complete": "done",
+    "incomplete": "not done",
+    "awaiting_user": "your turn",
+    "stopped": "gave up",
+    "unscored": "not judged",
+    "skipped": "not judged",
+    "error": "failed",
+}
+"""A verdict's state in words. JSON keeps the states themselves."""
 UNJUDGED: Final = "no model judged it, and the calls prove neither that it is done nor that it is not; quiet"
 STATES: Final = {
     "complete": "the task is done; nothing was sent",
@@ -33,3 +43,8 @@ OUTCOMES: Final = {
 }
 EXPECTED: Final = ("complete", "incomplete", "awaiting_user")
 """What a person may say that a verdict should have been."""
+
+
+def state_name(state: str, reason: str = "") -> str:
+    """The state in words; ``reason`` tells apart who ended the task."""
+    return "you stopped it" if reason == "guard:aborted" else NAMES.get(state, state)

@@ -6,25 +6,31 @@ It reads only, and it blocks: call it in a thread. The command line calls it too
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import BadReply, Unavailable
+from ..core.errors import BadReply
 from ..core.orders import SendFeedback
-from ..files.saved_cases import case_at, folders
+from ..files.saved_cases import case_at, folders, newest_cases
 from ..files.verdict import verdict_object
-from ..store import outbox
+from ..store import ledger, outbox
 from ..store.outbox import Outbox
 from ..store.sessions import Sessions
 from ..store.verdicts import ALWAYS, Verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.session import Session
     from ..paths import Paths
     from ..store.readonly import Reads
     from ..store.verdicts import Round
 
 ROUNDS: Final = 10  # of each session, when several are listed
 MOST_ROUNDS: Final = 500
+EXPLAINED: Final = 5  # rounds and cases
+CALLS: Final = 20
 Json = dict[str, Any]
 
 
@@ -84,14 +90,79 @@ def last_rounds(
     return [_object(paths, orders, one, text=True) for one in found]
 
 
-def judged_session(db: Reads, session: str, directory: str) -> str:
-    """The one session whose id begins like that; without it, the session that was judged last, in this folder
-    if it has one. Raises ``BadReply`` when several begin like that, ``Unavailable`` when there is none.
+def explain(db: Reads, paths: Paths, session: str, directory: str, number: int = 0) -> Json | None:
+    """What is stored about a session: its state, rounds, calls and case files (``GET /v1/why`` without what
+    only the daemon knows).
+
+    ``session``: the beginning of an id; empty means that of the newest verdict, in ``directory`` if it has
+    one. ``number``: the round to explain, 0 the last one. None: no such session. Raises ``BadReply`` when
+    several begin like that, or when the session has no such round.
     """
-    found = Sessions(db).only(session) or session if session else Verdicts(db).newest_session(directory)
-    if not found:
-        raise Unavailable("no session was judged yet")
-    return found
+    verdicts, known = Verdicts(db), Sessions(db)
+    identity = known.only(session) or session if session else verdicts.newest_session(directory)
+    s, total = known.peek(identity), verdicts.how_many(identity)
+    if s is None and not total:
+        return None
+    rounds = last_rounds(verdicts, Outbox(db), paths, identity, number, EXPLAINED)
+    place = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
+    cases = [rounds[0]["case"]] if number and rounds[0]["case"] else []
+    if not number and place.startswith("/"):
+        lie = folders(Path(place), paths.fallback_reflection(place))
+        cases = [str(p) for p in newest_cases(lie, identity, exact=True, limit=EXPLAINED)]
+    return {
+        "session": session_object(s, off=known.is_off(s.directory)) if s is not None else None,
+        "verdicts": rounds,
+        "rounds_total": total,
+        "ledger": report_object(ledger.report(db, session=identity, limit=CALLS)),
+        "cases": cases,
+    }
+
+
+def session_object(s: Session, *, off: bool) -> Json:
+    """A session as ``GET /v1/sessions`` lists it. ``off``: whether its folder is."""
+    return {
+        "session": s.id,
+        "title": s.title,
+        "host": s.host,
+        "directory": s.directory,
+        "active_at": s.active_at,
+        "phase": s.phase,
+        "reason": s.reason,
+        "attempts": s.attempts,
+        "busy": s.busy,
+        "waits_for": list(s.background),
+        "asks": len(s.waiting),
+        "off": s.off or off,
+        "task": s.task,
+        "turn": s.turn,
+        "model": s.model,
+        "context_tokens": s.context,
+    }
+
+
+def verdict_rows(db: Reads, session: str, limit: int) -> list[Json]:
+    """``GET /v1/verdicts``: the newest verdicts, of one session or all."""
+    known, rows = Sessions(db), []
+    for kept in Verdicts(db).newest(session, limit):
+        s = known.peek(kept.verdict.session)
+        more = {"title": s.title if s else "", "feedback_sent": kept.verdict.will_prompt}
+        rows.append({**verdict_object(kept.verdict), "directory": kept.directory, **more})
+    return rows
+
+
+def report_object(report: ledger.Report) -> Json:
+    """A ledger report as JSON."""
+    return {
+        "rows": [asdict(row) for row in report.rows],
+        "sums": asdict(report.sums),
+        "agent": asdict(report.agent),
+        "groups": group_objects(report.groups),
+    }
+
+
+def group_objects(groups: Sequence[ledger.Group]) -> list[Json]:
+    """Groups of a ledger report as JSON."""
+    return [{"name": name, **asdict(sums)} for name, sums in groups]
 
 
 def _nearest(verdicts: Verdicts, directory: str) -> str:

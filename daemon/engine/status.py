@@ -7,27 +7,25 @@ import os
 import resource
 import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .. import __version__
 from ..config import digests
 from ..core.errors import BadReply
 from ..core.policy import Judging, in_force
-from ..files.saved_cases import folders, newest_cases
-from ..files.verdict import verdict_object
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
-from ..store.verdicts import ALWAYS
-from .history import history, last_rounds
+from .history import explain, group_objects, history, report_object, session_object, verdict_rows
 from .upkeep import standstills
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-    from ..core.session import Phase, Session
+    from ..core.session import Session
     from ..core.settings import Settings
     from ..keys import Keys
     from ..paths import Paths
@@ -46,23 +44,8 @@ if TYPE_CHECKING:
 #
 # Read only, for prompts and status bars, which ask often: a few reads of the database, nothing from a file.
 
-State = Literal[
-    "none",
-    "several",
-    "off",
-    "waiting",
-    "judging",
-    "stuck",
-    "working",
-    "idle",
-    "complete",
-    "incomplete",
-    "stopped",
-    "unscored",
-    "error",
-    "skipped",
-]
-_NAMES: Final[dict[Phase, State]] = {"open": "idle", "awaiting_user": "waiting"}
+T = TypeVar("T")
+_NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}
 
 
 def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -> dict[str, Any]:
@@ -90,7 +73,7 @@ def line(world: World, stuck: Mapping[str, str], session: str, directory: str) -
     }
 
 
-def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
+def state_of(world: World, stuck: Mapping[str, str], s: Session) -> str:
     """Where a session stands, in one word."""
     if s.off or not world.limits(s).enabled:
         return "off"
@@ -100,8 +83,7 @@ def state_of(world: World, stuck: Mapping[str, str], s: Session) -> State:
         return "judging"
     if s.busy:
         return "stuck" if s.id in stuck else "working"
-    phase: State = _NAMES.get(s.phase, s.phase)  # type: ignore[arg-type]
-    return phase
+    return _NAMES.get(s.phase, s.phase)
 
 
 def waiting(world: World, now_ms: int) -> list[Session]:
@@ -115,93 +97,10 @@ def _waits(world: World, s: Session) -> bool:
     return bool(asks) and not s.deleted and not s.off and not world.sessions.is_off(s.directory)
 
 
-# Why a session stands where it stands: its state, the guards, its verdicts, their cost, its case files.
-#
-# Read only. State is read on the loop; the ledger and the project's folder in a thread.
-
-VERDICTS = 5
-CALLS = 20
-CASES = 5
-
-
-async def why(
-    world: World, paths: Paths, session: str, directory: str, number: int = 0
-) -> dict[str, Any] | None:
-    """``GET /v1/why``. ``session``: the beginning of an id; empty means that of the newest verdict, in
-    ``directory`` if it has one. ``number``: the round to explain, 0 the last one. None: no such session.
-    Raises ``BadReply`` when several begin like that, or when the session has no such round.
-    """
-    identity = world.sessions.only(session) if session else world.verdicts.newest_session(directory)
-    if not identity:
-        return None
-    s = world.sessions.get(identity)
-
-    def read() -> tuple[ledger.Report, list[dict[str, Any]], list[str]]:
-        calls = ledger.report(world.db, session=identity, limit=CALLS)
-        rounds = last_rounds(world.verdicts, world.outbox, paths, identity, number, VERDICTS)
-        if number:
-            return calls, rounds, [case for case in (rounds[0]["case"],) if case]
-        where = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
-        if not where.startswith("/"):
-            return calls, rounds, []
-        lie = folders(Path(where), paths.fallback_reflection(where))
-        return calls, rounds, [str(p) for p in newest_cases(lie, identity, exact=True, limit=CASES)]
-
-    calls, rounds, cases = await asyncio.to_thread(read)
-    if s is not None:
-        await world.projects.read(s.directory)
-    return {
-        "session": session_object(world, s) if s is not None else None,
-        "judge": {"host": s.host, **judging_object(world, s.host, world.project(s.directory))} if s else None,
-        "guard": world.stream.last_skip(identity),
-        "verdicts": rounds,
-        "rounds_total": world.verdicts.how_many(identity),
-        "ledger": report_object(calls),
-        "cases": cases,
-    }
-
-
-def session_object(world: World, s: Session) -> dict[str, Any]:
-    """A session as ``GET /v1/sessions`` lists it."""
-    return {
-        "session": s.id,
-        "title": s.title,
-        "host": s.host,
-        "directory": s.directory,
-        "active_at": s.active_at,
-        "phase": s.phase,
-        "reason": s.reason,
-        "attempts": s.attempts,
-        "busy": s.busy,
-        "waits_for": list(s.background),
-        "asks": len(s.waiting),
-        "off": s.off or world.sessions.is_off(s.directory),
-        "task": s.task,
-        "turn": s.turn,
-        "model": s.model,
-        "context_tokens": s.context,
-    }
-
-
 def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any]:
     """Who judges the sessions of a host, with the settings that count there."""
     found = Judging(*settings.judge.of(host), world.calls.judges.get(host, ()))
     return in_force(settings, found)._asdict()
-
-
-def report_object(report: ledger.Report) -> dict[str, Any]:
-    """A ledger report as JSON."""
-    return {
-        "rows": [asdict(row) for row in report.rows],
-        "sums": asdict(report.sums),
-        "agent": asdict(report.agent),
-        "groups": group_objects(report.groups),
-    }
-
-
-def group_objects(groups: Sequence[ledger.Group]) -> list[dict[str, Any]]:
-    """Groups of a ledger report as JSON."""
-    return [{"name": name, **asdict(sums)} for name, sums in groups]
 
 
 OFF_SHOWN = 200  # folders
@@ -313,7 +212,8 @@ class StatusReport:
 
     def sessions(self, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/sessions``: newest first."""
-        return [session_object(self._world, s) for s in self._world.sessions.recent(limit) if not s.judge]
+        known = self._world.sessions
+        return [session_object(s, off=known.is_off(s.directory)) for s in known.recent(limit) if not s.judge]
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
         """``GET /v1/line``."""
@@ -329,38 +229,27 @@ class StatusReport:
         """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several, or
         no round of that number.
         """
-        return await why(self._world, self._paths, session, directory, number)
+        world = self._world
+        found = await asyncio.to_thread(explain, world.db, self._paths, session, directory, number)
+        if found is None:
+            return None
+        identity = (found["session"] or found["verdicts"][0])["session"]
+        s, judge = world.sessions.get(identity), None
+        if s is not None:
+            await world.projects.read(s.directory)
+            judge = {"host": s.host, **judging_object(world, s.host, world.project(s.directory))}
+            found["session"] = session_object(s, off=world.sessions.is_off(s.directory))
+        return {**found, "judge": judge, "guard": world.stream.last_skip(identity)}
 
-    async def history(
-        self,
-        session: str,
-        directory: str,
-        since: int,
-        limit: int,
-        *,
-        until: int = ALWAYS,
-        after: str = "",
-    ) -> dict[str, Any] | None:
-        """``GET /v1/history``: None when there is no such session. Raises ``BadReply`` when there are
-        several.
-
-        In a thread and on a connection of its own, as ``ledger``.
+    async def history(self, **query: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as `history.history` takes it
+        """``GET /v1/history``: see ``history.history``. In a thread and on a connection of its own, as
+        ``ledger``.
         """
+        return await asyncio.to_thread(self._reading, partial(history, paths=self._paths, **query))
 
-        def read() -> dict[str, Any] | None:
-            with ReadOnly(self._paths.database) as db:
-                return history(
-                    db,
-                    self._paths,
-                    session=session,
-                    directory=directory,
-                    since=since,
-                    until=until,
-                    after=after,
-                    limit=limit,
-                )
-
-        return await asyncio.to_thread(read)
+    def _reading(self, read: Callable[[ReadOnly], T]) -> T:
+        with ReadOnly(self._paths.database) as db:
+            return read(db)
 
     async def folders(self) -> list[str]:
         """The folders of the newest verdicts, by name."""
@@ -373,30 +262,20 @@ class StatusReport:
         year of calls.
         """
         identity = session and (self._world.sessions.only(session) or session)
-
-        def read() -> ledger.Report:
-            with ReadOnly(self._paths.database) as db:
-                return ledger.report(db, session=identity, since=since, limit=limit, by=by, work=work)
-
-        return report_object(await asyncio.to_thread(read))
+        read = partial(ledger.report, session=identity, since=since, limit=limit, by=by, work=work)
+        return report_object(await asyncio.to_thread(self._reading, read))
 
     async def groups(self, since: int, limit: int, by: Sequence[By]) -> dict[str, list[dict[str, Any]]]:
         """Several groupings of the ledger since then (epoch ms), each by its name."""
 
-        def read() -> dict[str, list[dict[str, Any]]]:
-            with ReadOnly(self._paths.database) as db:
-                return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
+        def read(db: ReadOnly) -> dict[str, list[dict[str, Any]]]:
+            return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
 
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(self._reading, read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         """``GET /v1/verdicts``: newest first."""
-        found = []
-        for kept in self._world.verdicts.newest(session, limit):
-            s = self._world.sessions.peek(kept.verdict.session)
-            more = {"title": s.title if s else "", "feedback_sent": kept.verdict.will_prompt}
-            found.append({**verdict_object(kept.verdict), "directory": kept.directory, **more})
-        return found
+        return verdict_rows(self._world.db, session, limit)
 
 
 def rss_mb() -> float:

@@ -263,7 +263,8 @@ class Routes:
         until = number(request.query, "until", ALWAYS, 0, ALWAYS)
         after = request.query.get("after", "")[:ID]
         limit = _limit(request)
-        found = await self._status.history(session, directory, since, limit, until=until, after=after)
+        query = {"session": session, "directory": directory, "since": since, "limit": limit}
+        found = await self._status.history(**query, until=until, after=after)
         if found is None:
             return answer(
                 404, error=f"no session begins with {session!r}; `reflectd history --all` lists those judged"

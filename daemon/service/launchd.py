@@ -7,7 +7,7 @@ writes what the daemon says before it opens that file to ``launchd.log``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import UserError
 
@@ -53,32 +53,5 @@ def is_ours(env: Mapping[str, str]) -> bool:
     return env.get("XPC_SERVICE_NAME") == LABEL
 
 
-def module(agent: str) -> str:
-    """The module that the text of an agent starts; empty when it starts none."""
-    words = _job(agent).get("ProgramArguments")
-    return str(words[2]) if isinstance(words, list) and words[1:2] == ["-m"] and len(words) > 2 else ""
-
-
-def exchanged(agent: str, old: Plan, new: Plan) -> str:
-    """The text of an agent that runs ``new`` where it ran ``old``; as it was when it ran anything else."""
-    import plistlib
-
-    job = _job(agent)
-    if job.get("ProgramArguments") != _command(old):
-        return agent
-    return plistlib.dumps(job | {"ProgramArguments": _command(new)}, sort_keys=False).decode()
-
-
 def _command(plan: Plan) -> list[str]:
     return list(plan.command("--log-file", "--socket", str(plan.socket)))
-
-
-def _job(agent: str) -> dict[str, Any]:
-    """The agent's keys; none when the text is no property list."""
-    import plistlib
-
-    try:
-        found = plistlib.loads(agent.encode())
-    except Exception:  # noqa: BLE001 - plistlib lets the errors of its XML parser through
-        return {}
-    return found if isinstance(found, dict) else {}

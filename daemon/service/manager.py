@@ -13,13 +13,11 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from .. import paths
 from ..core.errors import Unavailable, words
-from ..files.atomic import write_atomic
 from . import launchd, systemd, units
 
 if TYPE_CHECKING:
@@ -28,77 +26,9 @@ if TYPE_CHECKING:
     from ..paths import Paths
     from .systemd import Plan
 
-OLD_MODULE = "daemon"
-"""What the package was called when it was installed before it became ``reflectd``; old units start it."""
-
 COMMAND_S = 90.0
 PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts")
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')  # systemctl quotes words that hold spaces
-
-
-class Manager(Protocol):
-    """What the commands need of systemd and of launchd.
-
-    The service's files belong into ``folder``; ``unit`` is the one of them that holds the command.
-    """
-
-    name: str
-    folder: Path
-    unit: Path
-
-    @property
-    def up_by_hand(self) -> tuple[str, ...]:
-        """The commands of ``install``, for a person to type."""
-        ...
-
-    @property
-    def down_by_hand(self) -> tuple[str, ...]:
-        """The commands of ``down`` and ``forget``."""
-        ...
-
-    def render(self, plan: Plan) -> dict[str, str]:
-        """The text of each of the service's files, by file name."""
-        ...
-
-    def module(self, text: str) -> str:
-        """The module that ``unit`` starts when it has this text; empty when it starts none."""
-        ...
-
-    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
-        """The text of ``unit`` with ``new`` in the place of ``old``; unchanged when it runs anything else."""
-        ...
-
-    def unreachable(self) -> str:
-        """Why this manager can't be asked from here; empty when it can."""
-        ...
-
-    def show(self) -> dict[str, dict[str, str]]:
-        """What the manager says about each unit. Ask only a manager that is not ``unreachable``."""
-        ...
-
-    def active(self) -> bool:
-        """Whether the manager has loaded the service and keeps it up."""
-        ...
-
-    def pid(self) -> int:
-        """The daemon's process id, 0 when the manager runs none."""
-        ...
-
-    def install(self) -> None:
-        """Load the files as they are now, and start the service."""
-        ...
-
-    def reload(self) -> None:
-        """Read the files again after one was rewritten."""
-        ...
-
-    def down(self) -> None:
-        """Stop the service: afterwards it neither runs nor listens."""
-        ...
-
-    def forget(self) -> None:
-        """Tell the manager that the files were removed."""
-        ...
 
 
 class Systemd:
@@ -123,14 +53,6 @@ class Systemd:
     def render(self, plan: Plan) -> dict[str, str]:
         """The two units."""
         return systemd.render(plan)
-
-    def module(self, text: str) -> str:
-        """Read from ``ExecStart=``."""
-        return systemd.module(text)
-
-    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
-        """Only ``ExecStart=`` changes."""
-        return systemd.exchanged(text, old, new)
 
     def unreachable(self) -> str:
         """In systemd's words."""
@@ -217,14 +139,6 @@ class Launchd:
         """The one agent."""
         return launchd.render(plan)
 
-    def module(self, text: str) -> str:
-        """Read from ``ProgramArguments``."""
-        return launchd.module(text)
-
-    def exchanged(self, text: str, old: Plan, new: Plan) -> str:
-        """Only ``ProgramArguments`` changes."""
-        return launchd.exchanged(text, old, new)
-
     def unreachable(self) -> str:
         """In launchd's words."""
         if shutil.which("launchctl", path=self._env.get("PATH", os.defpath)) is None:
@@ -254,10 +168,6 @@ class Launchd:
         self.down()
         self._launchctl("bootstrap", self._domain, str(self.unit))
 
-    def reload(self) -> None:
-        """Load the agent again: launchd reads its file only then. This starts the daemon anew."""
-        self.install()
-
     def down(self) -> None:
         """Unload the agent; it is fine when launchd had not loaded it."""
         self._launchctl("bootout", self._job, check=False)
@@ -269,7 +179,7 @@ class Launchd:
         return _run(("launchctl", *words), self._env, check=check)
 
 
-def here(env: Mapping[str, str], platform: str = sys.platform) -> Manager:
+def here(env: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
     """The manager of this system, whether it runs or not."""
     return Launchd(env) if platform == "darwin" else Systemd(env)
 
@@ -283,29 +193,6 @@ def holding(env: Mapping[str, str], where: Paths) -> Systemd | None:
     if not unit or systemd.address(unit) not in {str(where.socket), str(paths.find_socket(where))}:
         return None
     return None if found.unreachable() else found
-
-
-def rename_module(here: Manager, plan: Plan) -> bool:
-    """Make a unit that starts the module ``OLD_MODULE`` start ``plan``; says whether it was rewritten.
-
-    Only the module's name changes, and only in a file that nobody edited and whose command is otherwise that
-    of ``plan``: the same Python, state folder and idle time. Any other unit may belong to another
-    installation, which still has the old name; `reflectd service install` replaces it.
-    """
-    text = units.unsealed(units.read(here.unit))
-    if text is None or plan.program[-1] == OLD_MODULE:
-        return False
-    new = here.exchanged(text, replace(plan, program=(*plan.program[:-1], OLD_MODULE)), plan)
-    if new == text:
-        return False
-    write_atomic(here.unit, units.seal(new), 0o644)
-    return True
-
-
-def starts_another_module(here: Manager, module: str) -> str:
-    """The module that the installed unit starts, when it is another one than ``module``; else empty."""
-    found = here.module(units.read(here.unit))
-    return "" if found == module else found
 
 
 def _run(

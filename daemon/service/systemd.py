@@ -52,19 +52,6 @@ def render(plan: Plan) -> dict[str, str]:
     }
 
 
-def module(unit: str) -> str:
-    """The module that the text of a service unit starts; empty when it starts none."""
-    found = re.search(r"^ExecStart=.* -m (\S+) serve ", unit, re.MULTILINE)
-    return found[1] if found else ""
-
-
-def exchanged(unit: str, old: Plan, new: Plan) -> str:
-    """The text of a service unit that runs ``new`` where it ran ``old``; as it was when it ran anything
-    else.
-    """
-    return unit.replace(f"\nExecStart={_command(old)}\n", f"\nExecStart={_command(new)}\n")
-
-
 def _command(plan: Plan) -> str:
     first, *rest = plan.command()
     if not first.isprintable() or set(first) & set("\"'\\"):

@@ -35,9 +35,8 @@ async def read(source: Source, query: Mapping[str, str]) -> Json | None:
         shown = {"project": project, "day": day, "session": session, "place": project, "like": like}
         return {**shown, "projects": projects, "days": [], "next": None, "first": None}
     since, until = _day(day)
-    found = await source.status.history(
-        session, project, since, PAGE, until=until, after=query.get("before", "")
-    )
+    where = {"session": session, "directory": project, "after": query.get("before", "")}
+    found = await source.status.history(**where, since=since, until=until, limit=PAGE)
     if found is None:
         return None
     kept = {name: value for name, value in (("project", project), ("day", day)) if value}

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ..core.words import HOSTS, PROVIDERS
+from ..core.words import HOSTS, PROVIDERS, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,6 @@ _SHOWN.update({0x7F: "\u2421"} | {c: f"\\x{c:02x}" for c in range(0x80, 0xA0)})
 _SHOWN.update(
     dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 )
-_STATES: Final = {"awaiting_user": "waits for you"}
 
 
 def clean(text: str) -> str:
@@ -157,7 +156,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 def state(name: object) -> str:
     """A state in words."""
-    return _STATES.get(str(name), str(name))
+    return state_name(str(name))
 
 
 def project(folder: object) -> str:

@@ -25,7 +25,7 @@ from daemon.cli.learned import bootstrap, learned
 from daemon.cli.learned.bootstrap import Found, Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
-from daemon.cli.verdicts import cost, watch, why_text
+from daemon.cli.verdicts import cost, watch, why
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
@@ -37,6 +37,7 @@ from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"
 ANSWERS: dict[str, Any] = json.loads((SCREENS / "answers.json").read_text("utf-8"))
+STATUS = (ANSWERS["status"], ANSWERS["sessions"]["sessions"])
 COLUMNS = 80
 
 
@@ -45,11 +46,19 @@ def paint(width: int) -> Paint:
 
 
 def status_lines(width: int) -> list[str]:
-    return status.render(ANSWERS["status"], ANSWERS["sessions"]["sessions"], paint(width), ANSWERS["now"])
+    return status.render(*STATUS, paint(width), ANSWERS["now"], project=Path("/home/ada/code/web/shop"))
+
+
+def status_full_lines(width: int) -> list[str]:
+    return status.render(*STATUS, paint(width), ANSWERS["now"], full=True)
 
 
 def why_lines(width: int) -> list[str]:
-    return why_text.explained(ANSWERS["why"], paint(width))
+    return why.explained(ANSWERS["why"], paint(width))
+
+
+def why_full_lines(width: int) -> list[str]:
+    return why.explained(ANSWERS["why"], paint(width), full=True)
 
 
 def watch_lines(width: int) -> list[str]:
@@ -133,7 +142,9 @@ def backtest_lines(width: int) -> list[str]:
 VERBS: dict[str, Callable[[int], list[str]]] = {
     "backtest": backtest_lines,
     "status": status_lines,
+    "status_full": status_full_lines,
     "why": why_lines,
+    "why_full": why_full_lines,
     "watch": watch_lines,
     "cost": cost_lines,
     "cost_table": cost_table,

@@ -61,7 +61,7 @@ def test_what_the_person_sees_and_asks_without_the_model(own_box: Sandbox, llm: 
         tui.wait_for(f"this session: {session}")
         assert len(llm.of("main")) == asked
         assert [i["mod"] for i in daemon.status()["instances"]] == [True]
-        assert "without its mod" not in reflectd(own_box, "status").stdout
+        assert "without its mod" not in reflectd(own_box, "status", "--full").stdout
         assert [v["state"] for v in daemon.verdicts(session)] == ["complete"]
         assert tui.quit() == 0
 

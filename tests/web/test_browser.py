@@ -155,7 +155,7 @@ def test_a_verdict_appears_without_a_reload(place: Place) -> None:
             host.send(host.turn("ses_live", title="Seen at once"))
             wait_until(lambda: "Seen at once" in visit.text(), "the new session", visit.text)
             row = visit.page.locator("li.card", has_text="Seen at once")
-            wait_until(lambda: "incomplete" in row.inner_text(), "its verdict", visit.text)
+            wait_until(lambda: "not done" in row.inner_text(), "its verdict", visit.text)
             before = len([url for url in visit.requests if url.endswith("/stream")])
             host.send([host.event("session.status", sessionID="ses_live", status={"type": "busy"})])
         assert visit.page.evaluate("window.stayed"), "the page was loaded again"

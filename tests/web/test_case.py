@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.web.case import missing_items, shown
+from daemon.web.verdict import missing_items, shown
 
 ROWS = [
     {"id": "R1", "kind": "requirement", "text": "Add a page"},
@@ -32,7 +32,6 @@ ANSWER = {
     "requires_human_action": False,
     "feedback": "Add the page.",
 }
-DEFENCE = {"nonce": "n", "defended": True, "reasons": "It was not asked for."}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -64,15 +63,6 @@ def test_the_judge_says_what_shows_each_requirement() -> None:
     assert refs(found) == [["E2"], ["A4", "E1"], ["A1-A3"], []]
     assert [r["open"] for r in found["requirements"]] == [None] * 4
     assert found["requirements"][1]["refs"][0]["text"] == "bash `pytest`"
-
-
-def test_both_looks_are_read() -> None:
-    """The first look, the second, and a reply that could not be used."""
-    found = shown(case(ANSWER, DEFENCE, {"nonce": "n"}))
-    first, second, useless = (r["read"] for r in found["replies"])
-    assert first == "first look: incomplete, HIGH, 1 missing"
-    assert second == "second look: the stop can be defended"
-    assert useless.startswith("could not be used: ")
 
 
 def test_missing_items_lead_to_what_they_cite() -> None:

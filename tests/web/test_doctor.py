@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon import paths
-from daemon.web.doctor import look
+from daemon.web.health import look
 from harness.machine.waiting import PATIENCE_S
 
 

@@ -155,7 +155,6 @@ def test_a_verdict_shows_what_it_stands_on(daemon: Daemon, browser: Browser) -> 
         "it reached the agent",
         "bash `pytest -q` → exit 1",
         "+ x = 1",
-        "first look: incomplete, HIGH",
         "You judge whether a coding agent may stop",
         "No model was asked for this round",
         "reflectd why ses_plain --round 1",

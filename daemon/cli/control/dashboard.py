@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from ...client import request
-from ...core.errors import Refused, Unavailable
 from ...paths import find_socket
 from ..render import print_json, span
 from ..settings import add_flags, look
@@ -42,12 +41,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Ask the daemon for a link, and open it."""
     _, where = look(args)
-    try:
-        found = request(find_socket(where), "POST", "/v1/dashboard", {"stop": True} if args.stop else {})
-    except Refused as e:
-        if e.status != 404:
-            raise
-        raise Unavailable("the running daemon is too old to have a dashboard: `reflectd restart`") from e
+    found = request(find_socket(where), "POST", "/v1/dashboard", {"stop": True} if args.stop else {})
     if args.json:
         found.pop("api", None)
         print_json(found)

@@ -1,53 +1,54 @@
-"""``reflectd line``: one line for a prompt or a status bar.
+"""``reflectd line``: one line for a prompt or a status bar, by one raw request to the daemon.
 
 It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to
-the parser that every verb has. The exit code is 0 also without a daemon, and stderr stays empty then.
-It never waits longer than ``--wait`` for the daemon, nor longer than ``STDIN_MS`` for its input.
+the parser that every verb has. The exit code is 0 also without a daemon, and stderr stays empty then. Like
+every client it sends nothing to a socket that is not this user's alone. It never waits longer than ``--wait``
+for the daemon, nor longer than ``STDIN_MS`` for its input.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from time import monotonic
 
-from .line_ask import WAIT_MS, ask, find
+from ...owners import objection, peer_uid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
     from typing import Any
 
+WAIT_MS = 20
+MOST_BYTES = 64 * 1024
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/")
 STDIN_MS = 50
 STDIN_BYTES = 256 * 1024
 MOST_WAIT_MS = 10_000
 WORDS = {
     "none": "no session",
     "several": "several sessions",
-    "waiting": "waiting for you",
+    "waiting": "your turn",
     "no daemon": "no daemon",
     "no answer": "no answer",
-    **{
-        state: state
-        for state in (
-            "off",
-            "judging",
-            "stuck",
-            "working",
-            "idle",
-            "complete",
-            "incomplete",
-            "stopped",
-            "unscored",
-            "error",
-            "skipped",
-        )
-    },
+    "off": "off",
+    "judging": "judging",
+    "stuck": "stuck",
+    "working": "working",
+    "idle": "idle",
+    "complete": "done",
+    "incomplete": "not done",
+    "stopped": "gave up",
+    "unscored": "not judged",
+    "error": "failed",
+    "skipped": "not judged",
 }
 ABOUT = f"""prints one line: where the newest session of this folder stands, how often its task was sent back,
 what judging cost in the last 24 hours, and how many sessions wait for you.
 
-states: {", ".join(sorted(WORDS.values()))}.
+states: {", ".join(sorted({*WORDS.values()}))}.
 exit codes: 0 always, also without a daemon; 2 wrong arguments.
 Snippets for tmux, starship and Claude Code: docs/status-line.md."""
 
@@ -216,3 +217,113 @@ def _inside(told: object, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - of a
     for name in names:
         told = told.get(name) if isinstance(told, dict) else None
     return told
+
+
+def find(env: Mapping[str, str]) -> str | None:
+    """The socket's path, as ``paths.find_socket`` finds it. None where only the settings or all of
+    ``paths`` can tell.
+    """
+    home = env.get("HOME", "")
+    config = _folder_of(env, "XDG_CONFIG_HOME", f"{home}/.config")
+    state = env.get("REFLECTD_STATE_DIR", "")
+    if not home.startswith("/") or state[:1] not in {"", "/"}:
+        return None
+    if b"socket" in _read(f"{config}/reflectd/config.toml"):
+        return None
+    chosen = env.get("REFLECTD_SOCKET", "")
+    if chosen:
+        return chosen if chosen.startswith("/") else None
+    state = state or _folder_of(env, "XDG_STATE_HOME", f"{home}/.local/state") + "/reflectd"
+    written = os.fsdecode(_read(f"{state}/socket").strip())
+    if written.startswith("/") and "\0" not in written:
+        return written
+    return _folder_of(env, "XDG_RUNTIME_DIR", f"{state}/run", "/reflectd") + "/reflectd.sock"
+
+
+def _folder_of(env: Mapping[str, str], name: str, default: str, below: str = "") -> str:
+    value = env.get(name, "")
+    return value + below if value.startswith("/") else default
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as f:  # noqa: PTH123 - pathlib takes longer than the whole request
+            return f.read(MOST_BYTES)
+    except OSError:
+        return b""
+
+
+def ask(path: str, query: Mapping[str, str], wait_ms: int = WAIT_MS) -> dict[str, Any]:
+    """What ``GET /v1/line`` answers; else ``{"state": "no daemon" or "no answer", "error": why}``."""
+    for place in (os.path.dirname(path), path):  # noqa: PTH120 - as above
+        try:
+            said = objection(place, os.stat(place))  # noqa: PTH116 - as above
+        except OSError as e:
+            return _without("no daemon", f"no daemon answers on {path}: {e.strerror}")
+        if said:
+            return _without("no daemon", said)
+    end = monotonic() + wait_ms / 1000
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.settimeout(wait_ms / 1000)
+        try:
+            s.connect(path)
+        except (TimeoutError, BlockingIOError):  # so many wait already that no more fit
+            return _without("no answer", f"the daemon did not answer within {wait_ms} ms")
+        except OSError as e:
+            return _without("no daemon", f"no daemon answers on {path}: {e.strerror}")
+        uid = peer_uid(s)  # the folder may have changed since it was looked at
+        if uid not in {os.geteuid(), None}:
+            return _without("no daemon", f"a program of another user (uid {uid}) answers on {path}; not used")
+        try:
+            s.sendall(_request(query))
+            answer = _receive(s, end)
+        except OSError:
+            return _without("no answer", f"the daemon did not answer within {wait_ms} ms")
+    return _answer(answer)
+
+
+def _without(state: str, error: str) -> dict[str, Any]:
+    return {"state": state, "error": error}
+
+
+def _request(query: Mapping[str, str]) -> bytes:
+    words = "&".join(f"{name}={_quoted(value)}" for name, value in query.items())
+    return f"GET /v1/line?{words} HTTP/1.1\r\nHost: reflectd\r\nConnection: close\r\n\r\n".encode()
+
+
+def _quoted(text: str) -> str:
+    try:
+        data = os.fsencode(text)
+    except UnicodeEncodeError:  # half a character, as JSON may have
+        data = text.encode("utf-8", "replace")
+    return "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in data)
+
+
+def _receive(s: socket.socket, end: float) -> bytes:
+    """All that comes until the other end closes, or is more than an answer can be. Raises ``OSError``."""
+    found = b""
+    while len(found) < MOST_BYTES:
+        left = end - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        s.settimeout(left)
+        more = s.recv(MOST_BYTES)
+        if not more:
+            break
+        found += more
+    return found
+
+
+def _answer(answer: bytes) -> dict[str, Any]:
+    import json
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return _without("no answer", "another program than reflectd answers")
+    if b" 200 " not in head.partition(b"\r\n")[0]:
+        return _without("no answer", str(found.get("error", "the daemon refused")))
+    return found

@@ -105,28 +105,20 @@ def read(line: str, at: float = 0.0) -> Record:
 
 class Wanted:
     """Which records are shown: at least as urgent as ``level``, of a session whose id begins with
-    ``session``, and not older than ``since`` (epoch seconds). Empty and 0 choose all.
+    ``session``, and not older than ``since`` (epoch seconds). Empty and 0 choose all. A line of another form
+    goes with the record before it.
     """
 
     def __init__(self, level: str, session: str, since: float) -> None:
         self._levels = LEVELS[LEVELS.index(level) :] if level else LEVELS
         self._session, self._since = session, since
-        self._all = not (level or session or since)
-        self._last = self._all
-
-    @property
-    def all(self) -> bool:
-        """Whether nothing is left out."""
-        return self._all
+        self.all = self._last = not (level or session or since)
 
     def __call__(self, record: Record) -> bool:
         """Whether it is wanted. Records must be asked for in their order."""
-        if record.level:
-            self._last = self._all or (
-                record.level in self._levels
-                and record.at >= self._since
-                and record.session.startswith(self._session)
-            )
+        if record.level and not self.all:
+            fits = record.level in self._levels and record.at >= self._since
+            self._last = fits and record.session.startswith(self._session)
         return self._last
 
 

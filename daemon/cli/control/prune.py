@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
-from ...core.errors import Refused, Unavailable
 from ...paths import find_socket
 from ..render import clock, plain, print_json, standstill
 from ..settings import add_flags, look
@@ -19,8 +18,6 @@ from ..terminal import say
 
 if TYPE_CHECKING:
     import argparse
-
-    from ...paths import Paths
 
 EPILOG = """examples:
   reflectd prune --dry-run         what is too old, and whether deleting stands still
@@ -46,7 +43,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Show what is too old. Where the clock keeps it from being deleted, ask whether the clock is right."""
     _, where = look(args)
-    found = _ask(where, trust=False)
+    found = request(find_socket(where), "POST", "/v1/prune", {"trust": False})
     stands = bool(found["standstill"])
     if not args.json:
         say("\n".join(_lines(found)))
@@ -54,21 +51,12 @@ def run(args: argparse.Namespace) -> int:
         if not agreed(args, f"Is it {clock(found['now'])} now?", REFUSAL):
             say("nothing was changed")
             return 1
-        found = _ask(where, trust=True)
+        found = request(find_socket(where), "POST", "/v1/prune", {"trust": True})
         if not args.json:
             say(_ended(found))
     if args.json:
         print_json({key: value for key, value in found.items() if key != "api"})
     return 0
-
-
-def _ask(where: Paths, *, trust: bool) -> dict[str, Any]:
-    try:
-        return request(find_socket(where), "POST", "/v1/prune", {"trust": trust})
-    except Refused as e:
-        if e.status != 404:
-            raise
-        raise Unavailable("the running daemon is too old to have this: `reflectd restart`") from e
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

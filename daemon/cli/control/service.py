@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,9 @@ from ...core.settings import SETTINGS
 from ...files.folders import remove_empty
 from ...keys import VARIABLES
 from ..judging import lost_login
+from ..render import plain
 from ..settings import add_flags, load
 from ..terminal import say
-from .service_report import Report, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -31,8 +31,81 @@ if TYPE_CHECKING:
 
     from ...core.settings import Settings
     from ...paths import Paths
-    from ...service.manager import Manager
+    from ...service.manager import Launchd, Systemd
     from ...service.systemd import Plan
+
+# What ``reflectd service`` did, or would do, and how a person reads it.
+
+_WORDS = {"written": "wrote", "removed": "removed"}
+_STATES = {
+    "missing": "is missing",
+    "current": "is as this version writes it",
+    "older": "differs from what this version writes",
+    "edited": "was edited",
+}
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done, or would be done. ``--json`` prints these fields."""
+
+    action: str
+    manager: str
+    dry_run: bool = False
+    files: list[dict[str, str]] = field(default_factory=list)
+    unreachable: str = ""
+    units: dict[str, dict[str, str]] = field(default_factory=dict)
+    by_hand: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def tell(report: Report) -> None:
+    """Print the report for people. What is indented is there to be copied, and is not wrapped."""
+    for line in "\n".join(_lines(report)).split("\n"):
+        if line.startswith(" "):
+            print(line)
+        else:
+            say(line)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """Indented: the text of files, and commands."""
+    done = not report.dry_run and report.action != "status"
+    for entry in report.files:
+        path, state = entry["path"], entry["state"]
+        if done and state != "current":
+            yield f"{_WORDS[state]} {path}"
+        elif report.dry_run and report.action == "install":
+            yield (
+                f"{path} {_STATES[state]}"
+                if state == "current"
+                else f"would write {path} ({_STATES[state]}):"
+            )
+            if state != "current":
+                yield "".join(f"  {line}\n" for line in entry["text"].splitlines()).rstrip("\n")
+        elif report.dry_run:
+            yield f"would remove {path}" + (" (edited: it would be renamed)" if state == "edited" else "")
+        else:
+            yield f"{path} {_STATES[state]}"
+        if "kept" in entry:
+            yield f"you had edited it; your version is kept as {entry['kept']}"
+    for unit, said in report.units.items():
+        if report.action == "status":
+            words = [said.get(k, "") for k in ("UnitFileState", "ActiveState", "SubState")]
+            result = said.get("Result", "success")
+            extra = f", pid {said['MainPID']}" if said.get("MainPID", "0") != "0" else ""
+            extra += f", {result}" if result != "success" else ""
+            yield plain(f"{unit}: {' '.join(w for w in words if w) or 'not loaded'}{extra}")
+    yield from map(plain, report.notes)
+    if report.by_hand:
+        yield (
+            "would run:"
+            if report.dry_run
+            else "run by hand, as yourself (not with sudo), in a login session:"
+        )
+        yield from (f"  {line}" for line in report.by_hand)
+
 
 ANSWER_S = 20.0
 EPILOG = """examples:
@@ -68,7 +141,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, here: Manager | None = None) -> int:
+def run(
+    args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, here: Systemd | Launchd | None = None
+) -> int:
     """Do what is asked and print the report. ``here`` is this system's manager unless another is given."""
     from ...service import manager
 
@@ -119,7 +194,7 @@ def _load(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[Settings | 
         return None, paths.resolve(env)
 
 
-def _install(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
+def _install(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
     from ...service import units
 
     wanted = {here.folder / name: text for name, text in here.render(plan).items()}
@@ -154,12 +229,12 @@ def _install(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
     return 0
 
 
-def _replace_running(here: Manager, where: Paths, report: Report) -> None:
+def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> None:
     """Stop a daemon that a host started, then start the service. The mark ``stopped`` keeps hosts from
     starting another daemon in between.
     """
     from ...server.listener import Lock
-    from .stop import end
+    from .start import end
 
     where.stopped.touch(mode=0o600)
     try:
@@ -204,7 +279,7 @@ def _answer(where: Paths) -> str:
             return f"reflectd {s['version']} answers on {where.socket} (pid {s['pid']})"
 
 
-def uninstall(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
+def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
     """Stop the service and remove its files; ``report`` says what was done. Returns the exit code."""
     from ...service import units
 
@@ -243,7 +318,7 @@ def uninstall(here: Manager, plan: Plan, where: Paths, report: Report) -> int:
     return 1 if report.error else 0
 
 
-def _remove_links(here: Manager, report: Report) -> None:
+def _remove_links(here: Systemd | Launchd, report: Report) -> None:
     """Remove the link that `systemctl enable` made, and folders that are empty now. Drop-ins stay: the person
     wrote them.
     """
@@ -260,8 +335,8 @@ def _remove_links(here: Manager, report: Report) -> None:
             report.notes.append(f"your own {drop_in} stays; remove it if you don't need it")
 
 
-def _status(here: Manager, plan: Plan, _where: Paths, report: Report) -> int:
-    from ...service import manager, units
+def _status(here: Systemd | Launchd, plan: Plan, _where: Paths, report: Report) -> int:
+    from ...service import units
 
     for name, text in here.render(plan).items():
         path = here.folder / name
@@ -274,8 +349,6 @@ def _status(here: Manager, plan: Plan, _where: Paths, report: Report) -> int:
         report.notes.append(f"{here.name} can't be asked from here: {report.unreachable}")
     else:
         report.units = here.show()
-    if other := manager.starts_another_module(here, paths.MODULE):
-        report.notes.append(f"{here.unit} starts the module `{other}`, this is `{paths.MODULE}`")
     if any(entry["state"] != "current" for entry in report.files):
         report.notes.append("`reflectd service install` writes the files as this version has them")
     return 0

@@ -1,41 +1,108 @@
-"""``reflectd start``: starts the daemon in the background, once per user."""
+"""``reflectd start``, ``stop`` and ``restart``: the daemon in the background, once per user.
+
+The service manager starts, stops and restarts the daemon that it runs. A turn that is being judged meanwhile
+is judged again by the next daemon. Exit codes: 0 done · 1 it does not start, answer or end · 2 wrong
+arguments or settings.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ... import __version__, config
 from ...client import request
 from ...core.errors import ReflectdError, Unavailable
 from ...paths import MODULE, find_socket
 from ..render import plain
-from ..settings import SHORT, add_flags, load
+from ..settings import SHORT, add_flags, load, look
 from ..setup import copies
 from ..terminal import say
 from . import start_failure
-from .service import plan_for
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from ...paths import Paths
 
+# What a restart of the running daemon would change: its program, and the settings that it read at its
+# start.
+#
+# Compares what the daemon says of itself (``GET /v1/status``) with this program and with the person's file.
+
+NAMED = 5
+
+
+def outdated(status: Mapping[str, Any]) -> list[str]:
+    """One sentence for each thing that the daemon has from before; none when a restart changes nothing. A
+    daemon of an older version may not tell all of it.
+    """
+    return [*_program(status), *_settings(status)]
+
+
+def _program(status: Mapping[str, Any]) -> list[str]:
+    upgrade = status.get("upgrade") or {}
+    if upgrade.get("problem"):
+        return [f"its program was replaced and it goes on as it was: {upgrade['problem']}"]
+    if upgrade.get("waiting"):
+        return ["its program was replaced; it leaves for the new one at the next quiet moment"]
+    if status["version"] == __version__:
+        return []
+    theirs, ours = _parts(str(status["version"])), _parts(__version__)
+    word = "older than" if theirs < ours else "newer than" if theirs > ours else "another version than"
+    return [f"it is {status['version']}, {word} this program, {__version__}"]
+
+
+def _settings(status: Mapping[str, Any]) -> list[str]:
+    told = status.get("settings")
+    if not told:
+        return []
+    before, now = told["digests"], config.digests(Path(told["file"]))
+    changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    if not changed:
+        return []
+    names = ", ".join(changed[:NAMED]) + (" …" if len(changed) > NAMED else "")
+    return [f"it runs on older settings: {told['file']} changed since ({names})"]
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdecimal()]
+
+
 WAIT_S = 30.0
+RESTART_S = 60.0
+
+
+RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended, and
+started in the background with the flags and the environment of this shell. A turn
+that is being judged meanwhile is judged again.
+
+exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
+    """Register the three verbs."""
     parser = verbs.add_parser("start", help="start the daemon in the background")
     parser.add_argument(
         "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
     )
     add_flags(parser)
     parser.set_defaults(run=run)
+    parser = verbs.add_parser("stop", help="stop the daemon")
+    add_flags(parser)
+    parser.set_defaults(run=_stop)
+    text = "restart the daemon, after an upgrade or a change of settings"
+    parser = verbs.add_parser("restart", help=text, epilog=RESTART)
+    add_flags(parser)
+    parser.set_defaults(run=_restart, from_shim=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,17 +130,8 @@ def _start(args: argparse.Namespace) -> int:
         say("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
         return 0
     copies.refresh_all(os.environ)
-    here = manager.here(os.environ)
-    renamed = manager.rename_module(here, plan_for(os.environ, where))
     service = manager.holding(os.environ, where)
-    if renamed:
-        say(f"{here.unit} was written by an older reflectd; it starts `{MODULE}` now")
     if service is not None:
-        if renamed:
-            service.reload()
-        elif other := manager.starts_another_module(here, MODULE):
-            said = f"{here.unit} starts the module `{other}`, this is `{MODULE}`"
-            say(f"reflectd: {said}: `reflectd service install` writes it anew", sys.stderr)
         # while the mark is there the units start nothing; the request below may start them
         where.stopped.unlink(missing_ok=True)
     running = status(find_socket(where), WAIT_S)  # whoever listens may still be starting
@@ -81,19 +139,13 @@ def _start(args: argparse.Namespace) -> int:
         _tell(running)
         return 0
     if service is not None:
-        service.up(find_socket(where), forgive=renamed or not args.from_shim)
-        return _started_by_service(find_socket(where))
-    if renamed and here.name == "launchd" and not here.unreachable():
-        where.stopped.unlink(missing_ok=True)
-        here.reload()  # which starts the daemon
+        service.up(find_socket(where), forgive=not args.from_shim)
         return _started_by_service(find_socket(where))
     return detached(args, where)
 
 
 def _tell(running: dict[str, Any]) -> None:
     """That it runs, and what it has from before."""
-    from .running import outdated
-
     say(f"reflectd runs already (pid {running['pid']})")
     found = outdated(running)
     for sentence in found:
@@ -165,3 +217,111 @@ def status(socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
         return request(socket, "GET", "/v1/status", timeout_s=timeout_s)
     except Unavailable:
         return None
+
+
+def _stop(args: argparse.Namespace) -> int:
+    """Send SIGTERM, on which the daemon finishes its work and stores its state. It is fine when none runs.
+
+    Leaves the file ``stopped``, so that an open host does not start the daemon again; `start` and `serve`
+    remove it.
+    """
+    _, where = look(args)
+    where.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    where.stopped.touch(mode=0o600)
+    pid = _end_service(where) or end(where)
+    what = "is not running" if pid is None else f"stopped (pid {pid})"
+    say(f"reflectd {what}; hosts will not start it until `reflectd start`")
+    return 0
+
+
+def end(where: Paths) -> int | None:
+    """Send SIGTERM and wait until the daemon has ended. Returns its pid, None when none ran.
+
+    Raises ``Unavailable``.
+    """
+    try:
+        pid = int(request(find_socket(where), "GET", "/v1/status")["pid"])
+    except Unavailable:
+        return None
+    from ...server.listener import Lock
+
+    lock = Lock(where.lock)
+    os.kill(pid, signal.SIGTERM)
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        if lock.is_free():
+            return pid
+        time.sleep(0.02)
+    raise Unavailable(
+        f"reflectd (pid {pid}) still runs after {WAIT_S:.0f} s; `kill -9 {pid}` loses nothing stored"
+    )
+
+
+def _end_service(where: Paths) -> int | None:
+    """Stop the service with its socket, else the next host that connects would start the daemon again.
+
+    Returns the daemon's pid, None when no service runs it.
+    """
+    from ...service import manager
+
+    service = manager.holding(os.environ, where)
+    if service is None:
+        return None
+    pid = service.pid()
+    service.down()
+    return pid or None
+
+
+def _restart(args: argparse.Namespace) -> int:
+    """Restart it, and return when the new daemon answers. One that does not run is started."""
+    from ...service import manager
+
+    _, where = load(args)
+    before = status(find_socket(where))
+    if before is None:
+        return run(args)
+    copies.refresh_all(os.environ)  # what agents load follows the settings too
+    service = manager.holding(os.environ, where)
+    if service is not None and service.pid() == before["pid"]:
+        service.restart()
+    else:
+        return _exchange(args, where, before)
+    now = _another(where, before)
+    say(f"reflectd {now['version']} restarted as a service (pid {now['pid']}){_was(before, now)}")
+    return 0
+
+
+def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) -> int:
+    """End the daemon, and start this one. The mark ``stopped`` keeps hosts from starting another one in
+    between. Raises ``Unavailable``.
+    """
+    try:
+        import_module("...app", __package__)
+    except Exception as e:
+        raise Unavailable(f"this program does not start, so the daemon goes on as it was: {e}") from e
+    where.stopped.touch(mode=0o600)
+    try:
+        end(where)
+    finally:
+        where.stopped.unlink(missing_ok=True)
+    args.from_shim = bool(before.get("by_host"))
+    return detached(args, where)
+
+
+def _another(where: Paths, before: dict[str, Any]) -> dict[str, Any]:
+    """What the new daemon says of itself. Raises ``Unavailable``."""
+    limit = time.monotonic() + RESTART_S
+    while time.monotonic() < limit:
+        now = status(find_socket(where))
+        if now is not None and _start_of(now) != _start_of(before):
+            return now
+        time.sleep(0.05)
+    raise Unavailable(f"the new daemon does not answer after {RESTART_S:.0f} s; see `reflectd logs`")
+
+
+def _start_of(found: dict[str, Any]) -> tuple[object, object]:
+    return found["pid"], found.get("started_at")
+
+
+def _was(before: dict[str, Any], now: dict[str, Any]) -> str:
+    return "" if before["version"] == now["version"] else f"; it was {before['version']}"

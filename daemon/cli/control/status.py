@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
 from ...core.errors import Unavailable
-from ...core.words import HOSTS
+from ...core.words import HOSTS, state_name
+from ...files import upward
 from ...paths import find_socket
 from ..judging import allows, names, read, who_judges
 from ..render import (
@@ -25,24 +27,32 @@ from ..render import (
     standstill,
     waiting,
 )
-from ..settings import add_flags, look
+from ..settings import add_flags, database, look
 from ..terminal import add_flag, show
+from ..verdicts.why import is_inside, reason
 from . import start_failure
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ...core.settings import Settings
     from ...paths import Paths
 
+Json = dict[str, Any]
+Row = tuple[str, str]
+"""A label and its text."""
+
 NOT_RUNNING = 3
+MINE = 3  # sessions of this project, without --full
 SHOWN = 10
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
     parser = verbs.add_parser("status", help="is it running, and what does it see")
+    parser.add_argument("--full", action="store_true", help="every session and host, socket and state folder")
     parser.add_argument("--json", action="store_true", help="print status and sessions as JSON")
     add_flag(parser)
     add_flags(parser)
@@ -74,67 +84,119 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
-        known = [*(i["directory"] for i in status["instances"]), *status.get("off", ())]
-        more = _about_learning(settings, where, known)
-        show(render(status, sessions, Paint(), time.time() * 1000, more), pager=not args.no_pager)
+        known = [*(i["directory"] for i in status["instances"]), *status["off"]]
+        more, project = _about_learning(settings, where, known), upward.project(known=known)
+        lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
+        show(lines, pager=not args.no_pager)
     return 0
 
 
 def render(
-    status: dict[str, Any],
-    sessions: list[dict[str, Any]],
+    status: Json,
+    sessions: list[Json],
     paint: Paint,
     now_ms: float,
-    more: Sequence[tuple[str, str]] = (),
+    more: Sequence[Row] = (),
+    *,
+    project: Path | None = None,
+    full: bool = False,
 ) -> list[str]:
-    """The status as lines for people. ``now_ms``: epoch ms, from which the age of sessions is told. ``more``:
-    what this command found out itself.
+    """The status in about ten lines: problems first, then the sessions of ``project``. ``now_ms``: epoch ms,
+    from which the age of sessions is told. ``more``: what this command found out itself.
     """
-    facts = [
-        *_judges(status),
-        ("mode", status["mode"]),
-        ("socket", plain(status["socket"])),
-        ("state", plain(status["state_dir"])),
-        *_models(status),
-        *_learning(status),
-        *more,
-        *(("key", allows(name, v)) for name, v in status.get("keys_unused", {}).items()),
-    ]
-    if status["degraded"]:
-        facts.append(("DEGRADED", paint(plain(status["degraded"]), "red")))
-    facts += [("prune", standstill(s)) for s in status.get("standstill", ())]
-    counts = (f"{n:,} {paint.state(state)}" for state, n in sorted(status["verdicts"].items()))
-    facts.append(("verdicts", ", ".join(counts) or "none yet"))
-    for i in status["instances"]:
-        name = HOSTS.get(i.get("host", ""), "opencode")
-        mod = ", without its mod" if i.get("mod") is False else ""
-        facts.append(("host", f"{name} {i['mode']} (pid {i['pid']}) in {place(i['directory'])}{mod}"))
-    facts += [("off", _off_text(folder)) for folder in status.get("off", ())]
-    if not status["instances"]:
-        facts.append(("host", "none connected; start your agent, or see `reflectd setup --help`"))
-    runs = f"(pid {status['pid']}, up {span(status['uptime_s'])}, {status['rss_mb']} MB)"
     title = paint(f"reflectd {status['version']} runs", "bold")
+    runs = f"(pid {status['pid']}, up {span(status['uptime_s'])}, {status['rss_mb']} MB)"
     lines = paint.row("", f"{title} {runs}", "  ")
-    for label, text in facts:
+    for label, text in _problems(status, paint):
         lines += _row(label, text, paint)
-    for s in sessions:
-        lines += _session(s, status, paint, now_ms)
+    mine = [s for s in sessions if project is None or full or is_inside(s["directory"], project)]
+    for s in mine if full else mine[:MINE]:
+        lines += _session(s, status, paint, now_ms, full=full)
+    if left := len(sessions) - len(mine if full else mine[:MINE]):
+        lines += _row("others", f"{count(left, 'more session')} (`reflectd status --full`)", paint)
+    if full:
+        where = (("socket", plain(status["socket"])), ("state", plain(status["state_dir"])))
+        facts: list[Row] = [("mode", status["mode"]), *where]
+    else:
+        facts = [("mode", status["mode"])] if status["mode"] != "act" else []
+    facts += [*_judges(status), *_learning(status), *more, *_spent(status)]
+    counts = Counter[str]()
+    for state, number in status["verdicts"].items():
+        counts[state_name(state)] += number
+    told = ", ".join(f"{n:,} {name}" for name, n in counts.most_common())
+    facts.append(("verdicts", told or "none yet"))
+    for line in (*facts, *_hosts(status, full=full), *(("off", _off_text(f)) for f in status.get("off", ()))):
+        lines += _row(*line, paint)
     return lines
+
+
+def _problems(status: Json, paint: Paint) -> list[Row]:
+    """What does not work, or needs the person."""
+    rows: list[Row] = []
+    if status["degraded"]:
+        rows.append(("DEGRADED", paint(plain(status["degraded"]), "red")))
+    refused = status["providers_refused"]
+    rows += [
+        ("REFUSED" if name in refused else "silent", f"{name}: {short(e.removeprefix(f'{name}: '), 200)}")
+        for name, e in status["providers_down"].items()
+    ]
+    rows += [
+        ("month", f"about {m['expected']:.2f} {m['currency']} at its end, {over}")
+        for m in status["month"]
+        if (over := dear(m, status["limits"]))
+    ]
+    dead = status["dead_letters"]
+    if dead["count"]:
+        last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
+        useless = count(dead["count"], "reply", "replies")
+        rows.append(("useless", f"{useless} of models could not be used, {last}"))
+    rows += [("prune", standstill(s)) for s in status["standstill"]]
+    return rows + [("key", allows(name, v)) for name, v in status["keys_unused"].items()]
+
+
+def _spent(status: Json) -> list[Row]:
+    """The costs of the last 24 hours with their limits."""
+    spent, limits, asked = status["spent_today"], status["limits"], status["asked_today"]
+    if status["providers"] == ["offline"]:
+        return []
+    unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"
+    usd = f"{spent['today']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
+    told = f"{usd} in 24 h{unknown if spent['tokens'] else ''}"
+    if asked["today"] or asked["tokens"]:
+        more = f" and {asked['tokens']:,} unpriced tokens" if asked["tokens"] else ""
+        told += f"; besides, {asked['today']:.4f} USD{more} asked for"
+    return [("spent", told)]
+
+
+def _hosts(status: Json, *, full: bool) -> list[Row]:
+    """The agents that are connected; with ``full`` one by one."""
+    if not status["instances"]:
+        return [("host", "none connected; start your agent, or see `reflectd setup --help`")]
+    if not full:
+        counts = Counter(HOSTS.get(i["host"], i["host"]) for i in status["instances"])
+        return [("host", f"connected: {', '.join(f'{n} {name}' for name, n in counts.items())}")]
+    return [
+        (
+            "host",
+            f"{HOSTS.get(i['host'], i['host'])} {i['mode']} (pid {i['pid']}) in {place(i['directory'])}"
+            + (", without its mod" if i["mod"] is False else ""),
+        )
+        for i in status["instances"]
+    ]
 
 
 def _off(where: Paths) -> list[str]:
     """The folders that are off, from the database; none when it can't be read."""
-    from ...store.readonly import ReadOnly
     from ...store.sessions import Sessions
 
     try:
-        with ReadOnly(where.database) as db:
-            return Sessions(db).off_folders()
+        with database(where) as db:
+            return Sessions(db).off_folders() if db is not None else []
     except Unavailable:
         return []
 
 
-def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[tuple[str, str]]:
+def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
     """A playbook of another program in this project; and once, where a daemon ran before, that nobody was
     asked whether it may learn.
     """
@@ -158,36 +220,35 @@ def _row(label: str, text: str, paint: Paint) -> list[str]:
     return paint.row(f"  {paint(f'{label:8}', 'red' if label.isupper() else 'dim')} ", text)
 
 
-def _session(s: dict[str, Any], status: dict[str, Any], paint: Paint, now_ms: float) -> list[str]:
-    """A session: its state and title; below, its project, when its agent last did something, and who judges.
-
-    After an update, a daemon of the older version may not tell all of it.
+def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) -> list[str]:
+    """A session: its state, its title and when its agent last did something; with ``full`` also its project
+    and who judges.
     """
     state = "off" if s["off"] else waiting(s) or ("busy" if s["busy"] else s["phase"])
-    why = f" ({short(s['reason'], 100)})" if s["reason"] not in {"", "judged"} and state == s["phase"] else ""
+    why = f" ({short(reason(s), 100)})" if reason(s) and state == s["phase"] else ""
     rounds = f", {count(s['attempts'], 'round')}" if s["attempts"] else ""
-    told = state if state.startswith("waits for ") else paint.state(state)
+    told = state if state.startswith("waits for ") else paint.state(state, s["reason"])
+    active = ago(s["active_at"], now_ms) if s["active_at"] else ""
     title = f"  {short(s['title'], 60)}" if s["title"] else ""
-    host, active = s.get("host", ""), s.get("active_at", 0)
-    more = [place(s["directory"])] if s["directory"] else []
-    more += [ago(active, now_ms)] if active else []
-    judges = status.get("judges", {})
-    more += [f"{HOSTS[host]}, judged by {names(read(judges[host]))}"] if host in judges else []
-    lines = _row("session", f"{short(s['session'], 120)}  {told}{why}{rounds}{title}", paint)
-    return lines + ([*paint.row(" " * 11, paint(", ".join(more), "dim"))] if more else [])
+    age = f"  {paint(active, 'dim')}" if active and not full else ""
+    lines = _row("session", f"{short(s['session'], 120)}  {told}{why}{rounds}{title}{age}", paint)
+    if not full:
+        return lines
+    judge = status["judges"].get(s["host"])
+    by = f"{HOSTS[s['host']]}, judged by {names(read(judge))}" if judge else ""
+    more = [place(s["directory"]) if s["directory"] else "", active, by]
+    return lines + paint.row(" " * 11, paint(", ".join(part for part in more if part), "dim"))
 
 
-def _judges(status: dict[str, Any]) -> list[tuple[str, str]]:
-    """Who judges each host's sessions. After an update, a daemon of the older version tells it for all."""
-    if "judges" not in status:
-        return [("judge", ", then ".join(status.get("providers", [status["provider"]])))]
-    return [
-        ("judge", f"{HOSTS.get(host, host)} -> {who_judges(host, read(found))}")
-        for host, found in status["judges"].items()
-    ]
+def _judges(status: Json) -> list[Row]:
+    """Who judges each host's sessions; one line where it is the same for all."""
+    told = {HOSTS.get(h, h): who_judges(h, read(found)) for h, found in status["judges"].items()}
+    if len(set(told.values())) == 1:
+        return [("judge", next(iter(told.values())))]
+    return [("judge", f"{host} -> {text}") for host, text in told.items()]
 
 
-def _learning(status: dict[str, Any]) -> list[tuple[str, str]]:
+def _learning(status: Json) -> list[Row]:
     """What waits and what lapsed, where the person switched learning on."""
     found = status.get("features", {}).get("playbook")
     if not found:
@@ -206,36 +267,3 @@ def _learning(status: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     over = " · over spend.learning_percent: it waits" if found.get("over_limit") else ""
     return [("learns", f"{', '.join(said) or 'nothing yet'}{over}")]
-
-
-def _models(status: dict[str, Any]) -> list[tuple[str, str]]:
-    """Providers that do not answer, the costs of the last 24 hours with their limits, and useless replies.
-
-    After an update, a daemon of the older version may not tell all of it.
-    """
-    refused = status.get("providers_refused", ())
-    facts = [
-        ("REFUSED" if name in refused else "silent", f"{name}: {short(e, 200)}")
-        for name, e in status.get("providers_down", {}).items()
-    ]
-    spent, limits, dead = status["spent_today"], status.get("limits"), status.get("dead_letters")
-    if limits and status["providers"] != ["offline"]:
-        unknown = f", {spent['tokens']:,} of {limits['tokens_per_day']:,} unpriced tokens"
-        usd = f"{spent['today']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
-        told = f"{usd} in 24 h{unknown if spent['tokens'] else ''}"
-        asked = status.get("asked_today", {})
-        if asked.get("today") or asked.get("tokens"):
-            more = f" and {asked['tokens']:,} unpriced tokens" if asked["tokens"] else ""
-            told += f"; besides, {asked['today']:.4f} USD{more} asked for"
-        facts.append(("spent", told))
-        facts += [
-            ("month", f"about {m['expected']:.2f} {m['currency']} at its end, {over}")
-            for m in status.get("month", ())
-            if (over := dear(m, limits))
-        ]
-    if dead and dead["count"]:
-        last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
-        facts.append(
-            ("useless", f"{count(dead['count'], 'reply', 'replies')} of models could not be used, {last}")
-        )
-    return facts

@@ -70,12 +70,11 @@ def run(args: argparse.Namespace) -> int:
         done = request(find_socket(where), "POST", "/v1/switch", body)
     except Unavailable:
         done = _without_daemon(where, body)
-    done = {"target": body.get("session") or body["directory"], **done}  # an older daemon tells nothing
     if args.json:
         print_json({"on": on} | {k: v for k, v in done.items() if k != "api"})
     else:
         say("\n".join(told(done, on=on, session="session" in body)))
-    return int(on and bool(done.get("off_above")))
+    return int(on and bool(done["off_above"]))
 
 
 def _absolute(folder: Path, *, on: bool) -> Path:
@@ -88,17 +87,17 @@ def _absolute(folder: Path, *, on: bool) -> Path:
 
 
 def told(done: dict[str, Any], *, on: bool, session: bool) -> list[str]:
-    """What was done, and what holds it up. ``done``: the daemon's answer, with ``target`` in any case."""
+    """What was done, and what holds it up. ``done``: the daemon's answer."""
     name = short(done["target"], 200)
     what = f"session {name}" if session else f"{name} and everything below it"
     state = "on" if on else "off"
-    if on and done.get("off_above"):
+    if on and done["off_above"]:
         above = short(done["off_above"], 200)
         return [f"reflectd is still off for {what}, because {above} is off: `reflectd on --dir {above}`"]
-    was = f"is {state}" if done.get("changed", True) else f"was {state} already"
-    counted = "" if session else f" ({count(done.get('sessions', 0), 'session')} so far)"
+    was = f"is {state}" if done["changed"] else f"was {state} already"
+    counted = "" if session else f" ({count(done['sessions'], 'session')} so far)"
     lines = [f"reflectd {was} for {what}{counted}"]
-    if on and done.get("off_below"):
+    if on and done["off_below"]:
         lines.append(f"still off below it: {', '.join(short(f, 200) for f in done['off_below'])}")
     return lines
 

@@ -1,6 +1,7 @@
-"""Checks of Claude Code: the program, our plugin in its settings, and what its hooks need. Changes nothing.
+"""Checks of the agents together, and of Claude Code: the program, our plugin in its settings, and its hooks.
 
-Where Claude Code is not used, these checks say so and never warn.
+Outdated copies of the plugins are brought up to date; nothing else is changed. Where Claude Code is not used,
+its checks say so and never warn.
 """
 
 from __future__ import annotations
@@ -11,12 +12,46 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .finding import Check
+from ...core.words import HOSTS
+from ..setup import agents as setup
+from ..setup import copies
+from .installation import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .finding import About
+    from .installation import About
+
+
+def agents(about: About) -> Iterator[Check]:
+    """Whether there is an agent, and one that loads reflectd in this folder."""
+    found = [(host, setup.find(about.env, host)) for host in setup.PROGRAMS]
+    there = [host for host, program in found if program]
+    if not there:
+        mend = f"install one: {', '.join(setup.ADDRESSES.values())}"
+        yield Check("agents", "warn", f"there is {setup.neither()} on PATH: nothing can be judged", mend)
+        return
+    connected = [host for host in there if setup.loads(about.env, host, Path.cwd())]
+    names = ", ".join(HOSTS[host] for host in connected or there)
+    if connected:
+        yield Check("agents", "ok", f"connected here: {names}")
+    else:
+        yield Check("agents", "warn", f"{names}: none of them loads reflectd here", "reflectd setup")
+
+
+def plugins(about: About) -> Iterator[Check]:
+    """Whether the copies that the hosts load are of this version; afterwards they are."""
+    for host, name in HOSTS.items():
+        folder = copies.place(about.env, host)
+        if copies.state(about.env, host) == "linked":
+            yield Check("copies", "ok", f"{folder} is a link: reflectd leaves it alone")
+        elif copies.refresh(about.env, host):
+            yield Check(
+                "copies", "warn", f"{folder} was of another version, now it is of this", f"restart {name}"
+            )
+        elif folder.is_dir():
+            yield Check("copies", "ok", f"{folder} is of this version")
+
 
 SETUP = "reflectd setup claude-code"
 FIRST_WITH_MODS = (2, 1, 287)  # those before load one only with a switch
@@ -27,8 +62,7 @@ def program(about: About) -> Iterator[Check]:
     """Whether the program is there, and not older than the oldest version that the plugin was tested with."""
     from ..setup.agents import find
     from ..setup.claude_code import OLDEST, enabled_in
-    from .agents import absent
-    from .operation import version_of
+    from .operation import absent, version_of
 
     found = find(about.env, "claude-code")
     if not found:

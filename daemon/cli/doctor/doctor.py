@@ -17,7 +17,7 @@ from ...core.llm import Prompt
 from ...core.ports import Chooses, Client
 from ..render import Paint, plain, print_json
 from ..settings import add_flags, load
-from .finding import About, Check
+from .installation import About, Check
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...learning.embed.vectors import Embedder
     from ...paths import Paths
     from ..render import Style
-    from .finding import Outcome
+    from .installation import Outcome
 
 # ``reflectd doctor --online``: asks each model API that is set up one short question.
 
@@ -99,7 +99,7 @@ async def _ask(provider: Provider) -> Check:
         mend = MENDS.get(e.fault, "try again later")
         if provider.name == "claude-cli" and e.fault == "auth":
             mend = CLI_LOGIN
-        return Check("online", "fail", f"{name}: {e}", mend)
+        return Check("online", "fail", f"{name}: {str(e).removeprefix(f'{provider.name}: ')}", mend)
     finally:
         if isinstance(provider, Client):
             await provider.close()
@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"ok": not failed, "checks": [c._asdict() for c in found]})
         return int(failed)
     paint = Paint()
-    for check in found:
+    for check in sorted(found, key=lambda c: list(STYLES).index(c.outcome), reverse=True):
         print("\n".join(_lines(check, paint)))
     counts = ", ".join(
         f"{n} {word}" for o, word in (("fail", "failed"), ("warn", "to look at")) if (n := _count(found, o))
@@ -158,7 +158,6 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
-    from . import agents as a
     from . import claude_code as c
     from . import installation as i
     from . import operation as o
@@ -186,8 +185,8 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         ("socket", i.sockets),
         ("service", i.service),
         ("daemon", o.daemon),
-        ("agents", a.agents),
-        ("copies", a.plugins),
+        ("agents", c.agents),
+        ("copies", c.plugins),
         ("opencode", o.opencode),
         ("plugin", o.plugin),
         ("claude code", c.program),

@@ -8,15 +8,38 @@ import socket
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...core.errors import UserError
-from .finding import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .finding import About, Outcome
+    from ...core.settings import Settings
+    from ...paths import Paths
+
+# What the checks of ``reflectd doctor`` are given, and what each of them finds.
+
+Outcome = Literal["ok", "warn", "fail"]
+
+
+class Check(NamedTuple):
+    """One finding; ``mend`` says what to do when it is not ``ok``."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    mend: str = ""
+
+
+class About(NamedTuple):
+    """What the checks look at. ``status`` is the running daemon's answer, None when none answers."""
+
+    env: Mapping[str, str]
+    settings: Settings
+    where: Paths
+    status: dict[str, Any] | None
+
 
 OLDEST = (3, 11)
 SPACE_WARN, SPACE_FAIL = 500 * 1024 * 1024, 20 * 1024 * 1024
@@ -125,7 +148,6 @@ def sockets(about: About) -> Iterator[Check]:
 
 def service(about: About) -> Iterator[Check]:
     """The service, where it is installed: its files are as this version writes them, its manager runs it."""
-    from ...paths import MODULE
     from ...service import manager, units
     from ..control.service import plan_for
 
@@ -136,10 +158,8 @@ def service(about: About) -> Iterator[Check]:
     if states == {"missing"}:
         yield Check("service", "ok", "not installed: the plugin starts the daemon")
     elif states != {"current"}:
-        other = manager.starts_another_module(here, MODULE)
-        text = f"{here.unit} starts the module `{other}`, this is `{MODULE}`" if other else ""
         mend = "reflectd service status, reflectd service install"
-        yield Check("service", "warn", text or "its files are not as this version writes them", mend)
+        yield Check("service", "warn", "its files are not as this version writes them", mend)
     elif why:
         yield Check("service", "ok", f"installed; {here.name} cannot be asked from here: {why}")
     elif about.where.stopped.exists() or here.active():

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ...core.errors import Unavailable, UserError
-from .finding import Check
+from .installation import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from .finding import About
+    from .installation import About
 
 _VERSION_2 = re.compile(r"v?[2-9]\.")
 LOG_BYTES = 2 * 1024 * 1024
@@ -23,7 +23,7 @@ DAY_S = 86_400
 def daemon(about: About) -> Iterator[Check]:
     """Whether the daemon runs, which version it is, and what it says does not work."""
     from ..control import start_failure
-    from ..control.running import outdated
+    from ..control.start import outdated
 
     s = about.status
     if s is None and (failed := start_failure.read(about.where)):
@@ -42,11 +42,21 @@ def daemon(about: About) -> Iterator[Check]:
         yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
 
 
+def absent(host: str, subject: str, used: Sequence[Path]) -> Check:
+    """The agent is not there. That is fine, unless settings (``used``) load reflectd for it."""
+    from ..setup import agents
+
+    text = agents.absent(host)
+    if not used:
+        return Check(subject, "ok", text)
+    mend = f"install it ({agents.ADDRESSES[host]}), or reflectd setup {host} --remove"
+    return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
+
+
 def opencode(about: About) -> Iterator[Check]:
     """Whether opencode is installed and connected."""
     from ..setup.agents import find
     from ..setup.opencode import loaded
-    from .agents import absent
 
     found = find(about.env, "opencode")
     instances = about.status["instances"] if about.status else []
@@ -148,7 +158,8 @@ def providers(about: About) -> Iterator[Check]:
             "keys", "ok", f"in the environment of a daemon that a host starts, {allows(name, variable)}"
         )
     refused = (about.status or {}).get("providers_refused", ())
-    for name, error in (about.status or {}).get("providers_down", {}).items():
+    for name, words in (about.status or {}).get("providers_down", {}).items():
+        error = words.removeprefix(f"{name}: ")
         if name in refused:
             mend = "give it a valid key or login, then reflectd restart"
             yield Check("providers", "fail", f"{name} is refused again and again: {error}", mend)
@@ -179,7 +190,7 @@ def judges(about: About) -> Iterator[Check]:
             mend = CHOOSE.get(host, "set judge.provider to one that is set up")
             yield Check("judge", "fail", text, mend)
         elif now != wanted:
-            mend = "reflectd stop, then reflectd start; a service does not see this shell's variables"
+            mend = "reflectd restart; a service does not see this shell's variables"
             yield Check(
                 "judge", "warn", f"{text}; by this shell's settings: {who_judges(host, wanted)}", mend
             )
@@ -246,7 +257,7 @@ def database(about: About) -> Iterator[Check]:
     if said == "ok":
         yield Check("database", "ok", f"{path} is whole ({path.stat().st_size / 1e6:.1f} MB)")
     else:
-        mend = "reflectd stop, then reflectd start: it is renamed, and a new one is made"
+        mend = "reflectd restart: it is renamed, and a new one is made"
         yield Check("database", "fail", f"{path} is damaged: {said}", mend)
     for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*[0-9]")):
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")

@@ -78,8 +78,7 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
     """The service with its files."""
     from ...service import manager, units
-    from ..control.service import plan_for, uninstall
-    from ..control.service_report import Report
+    from ..control.service import Report, plan_for, uninstall
 
     here, plan = manager.here(env), plan_for(env, where)
     files = here.render(plan).items()
@@ -99,7 +98,7 @@ def daemon(where: Paths) -> Iterator[Trace]:
     """The running daemon."""
     from ...client import request
     from ...paths import find_socket
-    from ..control.stop import end
+    from ..control.start import end
 
     with suppress(Unavailable, UserError):
         status = request(find_socket(where), "GET", "/v1/status", timeout_s=2.0)

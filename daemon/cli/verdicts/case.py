@@ -1,24 +1,25 @@
-"""``reflectd case``: keeps cases, labels them with the right verdict, lists and removes them.
+"""``reflectd dispute`` and ``reflectd case``: a person's word on verdicts. Keeps cases, labels them with the
+right verdict, lists and removes them.
 
-A command without a case means the newest one: of a session, which the daemon finds when it runs, else of the
-current project. ``dispute`` saves and labels in one step.
+A command without a case means the newest one: of a session, else of the current project. ``dispute`` saves
+and labels in one step; it changes no verdict and sends nothing.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from ...client import request
-from ...core.errors import Refused, Unavailable, UserError
+from ...core.errors import Unavailable, UserError
 from ...core.words import EXPECTED
 from ...paths import find_socket
-from ..render import Paint, print_json, short, table
+from ..render import Paint, count, print_json, short, table
 from ..settings import add_flags, here, look
-from ..terminal import columns
-from .why import add_round, cases_upward, folder_of, gather, is_inside
+from ..terminal import columns, say
+from .why import add_round, cases_upward, gather
 
 if TYPE_CHECKING:
     import argparse
@@ -41,9 +42,32 @@ examples:
 `reflectd dispute` saves and labels in one step.
 exit codes: 0 done, 1 not available, 2 wrong arguments or file"""
 
+DISPUTE = """examples:
+  reflectd dispute --should-be complete                      the newest verdict of this project was wrong
+  reflectd dispute ses_58c3f --should-be incomplete --why "the tests never ran"
+  reflectd dispute --round 2 --should-be complete            the feedback of its second round was wrong
+  reflectd dispute --should-be awaiting_user --dry-run       only show which case it is
+
+undo: reflectd case remove NAME (the name is printed)
+exit codes: 0 done, 1 not available, 2 wrong arguments"""
+
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb and its actions."""
+    """Register `dispute`, and `case` with its actions."""
+    parser = verbs.add_parser(
+        "dispute",
+        help="say that a verdict was wrong, and keep its case as a test",
+        epilog=DISPUTE,
+    )
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins")
+    add_round(parser)
+    parser.add_argument(
+        "--should-be", choices=EXPECTED, required=True, help="what the verdict should have been"
+    )
+    parser.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
+    add_flags(parser)
+    parser.set_defaults(run=_dispute)
     parser = verbs.add_parser(
         "case",
         help="keep cases, label, list or remove them",
@@ -82,52 +106,26 @@ def newest_case(where: Paths, session: str, number: int = 0) -> Path:
     """The newest case of a session, or of the current project when none is named; with ``number`` that of
     this round. Raises ``UserError``.
     """
-    if number:
-        return _case_of_round(where, session, number)
     project = here(where)
-    known = _known(where, session, project) if session else []
-    found = known or cases_upward(where, Path(), session, LOOKED_AT) or _known(where, session, project)
-    if not found:
-        of = f"session {session!r} has" if session else f"{project} has"
-        raise UserError(
-            f"{of} no saved case. The daemon writes one when it judges a turn; `reflectd status` shows the "
-            "sessions it knows. Name one of them, or run this in its project"
-        )
-    sessions = {path.stem.rpartition("_")[0] for path in found}
-    if session and session not in sessions and len(sessions) > 1:
+    files = [] if number or not session else cases_upward(where, Path(), session, LOOKED_AT)
+    sessions = {path.stem.rpartition("_")[0] for path in files}
+    if len(sessions - {session}) > 1 and session not in sessions:
         raise UserError(f"several sessions begin with {session}: {', '.join(sorted(sessions)[:5])}")
-    return next((p for p in found if p.stem.rpartition("_")[0] == session), found[0])
-
-
-def _case_of_round(where: Paths, session: str, number: int) -> Path:
-    project = here(where)
     found = gather(where, session, project, number)
-    of = found["verdicts"][0]["session"]
+    known = [found["session"] or {}, *found["verdicts"]]
+    of = next((k["session"] for k in known if k), "")
     if found["elsewhere"]:
-        raise UserError(f"no session of {project} was judged; name one, such as {of}")
-    if not found["case_file"]:
         raise UserError(
-            f"round {number} of {of} has no saved case: no judge was asked, or it is not among the "
-            f"{LOOKED_AT} newest of its project. `reflectd why {of} --round {number}` shows what is known"
+            f"{project} has no saved case: nothing in it was judged; name a session, such as {of}"
+        )
+    if not found["case_file"]:
+        what = f"{'round ' + str(number) + ' of ' if number else ''}{of or project}"
+        more = f"; `reflectd why {of}` shows what is known" if of else ""
+        raise UserError(
+            f"{what} has no saved case: no judge was asked, or it is not among the {LOOKED_AT} newest of its "
+            f"project{more}"
         )
     return Path(found["case_file"])
-
-
-def _known(where: Paths, session: str, project: Path) -> list[Path]:
-    """The cases that the daemon knows: of a session in whatever folder, without one only of the project; none
-    when no daemon runs.
-    """
-    query = urlencode({"session": session, "directory": str(project)})
-    try:
-        found = request(find_socket(where), "GET", f"/v1/why?{query}")
-    except Unavailable:
-        return []
-    except Refused as e:
-        if e.status == 404:  # the daemon does not know the session, but the folder may hold its cases
-            return []
-        raise
-    ours = session or is_inside(folder_of(found), project)
-    return [Path(path) for path in found["cases"]] if ours else []
 
 
 def _save(args: argparse.Namespace) -> int:
@@ -189,3 +187,39 @@ def _remove(args: argparse.Namespace) -> int:
     _, where = look(args)
     print(f"removed {CaseFolder(where.state_dir).remove(args.file)}")
     return 0
+
+
+def _dispute(args: argparse.Namespace) -> int:
+    """Save the newest case of the session, or that of a round, with the person's label."""
+    from ...files.disputes import dispute
+
+    _, where = look(args)
+    source = newest_case(where, args.session, args.round)
+    found = dispute(where.state_dir, source, args.should_be, args.why, dry_run=args.dry_run)
+    case = found.case
+    agrees = " (that is what the judge said)" if found.agrees else ""
+    before = f" (before: {found.before})" if found.before else ""
+    say(f"session   {case.session}")
+    say(f"request   {short(case.request, 100)}")
+    say(f"judged    {case.judged}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
+    say(f"should be {args.should_be}{agrees}{before}")
+    say(f"{'would be kept as' if args.dry_run else 'kept as'} {found.path}")
+    if not args.dry_run and not found.agrees:
+        _taken_back(find_socket(where), case.session)
+    if not args.dry_run:
+        say(f"undo with: reflectd case remove {found.path.stem}")
+    return 0
+
+
+def _taken_back(socket: Path, session: str) -> None:
+    """What the wrong verdict taught is taken back, where a daemon knows of it."""
+    from ...files.disputes import TAUGHT
+
+    for feature, route in TAUGHT:
+        with suppress(Unavailable, UserError):
+            found = request(socket, "POST", f"/v1/features/{feature}/{route}", {"session": session})
+            if found.get("counts") or found.get("texts"):
+                counted = count(found["counts"], "count of a point", "counts of points")
+                say(f"learned   {counted} and {count(found['texts'], 'new text')} are taken back")
+            if found.get("withdrawn"):
+                say(f"learned   {count(found['withdrawn'], 'lesson')} taken back")

@@ -1,23 +1,19 @@
 """``reflectd cost``: what judging cost, from the ledger, which has one row per call of a model.
 
-Asks the daemon. When none runs, it reads the database itself and changes nothing. An unknown price is shown
-as unknown, with the tokens, never as 0. Exit codes: 0 done · 1 no daemon and no database · 2 wrong arguments.
+Reads the database. An unknown price is shown as unknown, with the tokens, never as 0. Exit codes: 0 done,
+also when nothing was judged · 2 wrong arguments, no session or several sessions match.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
-from urllib.parse import urlencode
 
-from ...client import request
-from ...core.errors import Unavailable, UserError
-from ...paths import find_socket
+from ...core.errors import UserError
 from ..render import Paint, count, dear, place, print_json, short, table
-from ..settings import add_flags, look
-from ..terminal import add_flag, columns, say, show
+from ..settings import NOTHING, add_flags, database, look
+from ..terminal import add_flag, columns, show
 
 if TYPE_CHECKING:
     import argparse
@@ -32,15 +28,13 @@ LIMIT = 500
 HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
 ALWAYS = 6  # so many columns are shown even when they are empty
 BY = ("day", "session", "project", "model", "purpose", "provider", "account")
-SHORTEST_BAR, LONGEST_BAR = 8, 40
-_PARTS = " ▏▎▍▌▋▊▉"
 EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
   reflectd cost --days 30 --by model
   reflectd cost --days 30 --by project
   reflectd cost --session ses_58c3f0d9 --by purpose
 
-exit codes: 0 done, 1 no daemon and no database, 2 wrong arguments"""
+exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -91,49 +85,32 @@ def _cost(sums: Json) -> str:
 
 
 def _gather(settings: Settings, where: Paths, session: str, since: int, by: str) -> Json:
-    socket = find_socket(where)
-    query = urlencode({"session": session, "since": since, "by": by, "limit": LIMIT})
-    try:
-        found = request(socket, "GET", f"/v1/ledger?{query}")
-        status = request(socket, "GET", "/v1/status")
-        spent, limits = status["spent_today"], status.get("limits") or asdict(settings.spend)
-        month = status.get("month", [])
-        asked = status.get("asked_today") or {"today": 0.0, "tokens": 0}
-    except Unavailable:
-        found = _from_file(where, session, since, by)
-        spent, asked, month = (found.pop(k) for k in ("spent_today", "asked_today", "month"))
-        limits = asdict(settings.spend)
-        say("reflectd: no daemon runs; read from its database", sys.stderr)
-    found.pop("api", None)
-    return {
-        **found,
-        "spent_24h": {"usd": spent["today"], "unpriced_tokens": spent["tokens"]},
-        "asked_24h": {"usd": asked["today"], "unpriced_tokens": asked["tokens"]},
-        "month": month,
-        "limits": limits,
-    }
-
-
-def _from_file(where: Paths, session: str, since: int, by: str) -> Json:
-    from ...store.ledger import By, Ledger, report
-    from ...store.readonly import ReadOnly
+    from ...engine.history import report_object
+    from ...store.ledger import By, Ledger, Report, Sums, Work, report
+    from ...store.sessions import Sessions
 
     group: By | None = next((b for b in get_args(By) if b == by), None)
-    with ReadOnly(where.database) as db:
-        found = report(db, session=session, since=since, limit=LIMIT, by=group)
-        ledger, since_day = Ledger(db), int((time.time() - DAY_S) * 1000)
-        spent, asked = ledger.spent("", since_day), ledger.spent("", since_day, "asked")
-        month = ledger.month(int(time.time() * 1000))
-    groups = [{"name": name, **asdict(sums)} for name, sums in found.groups]
-    rows = [asdict(row) for row in found.rows]
+    found, spent, asked, month = Report((), Sums(), Work()), (0.0, 0), (0.0, 0), []
+    known = False
+    with database(where) as db:
+        if db is not None:
+            identity = session and (Sessions(db).only(session) or session)
+            found = report(db, session=identity, since=since, limit=LIMIT, by=group)
+            ledger, now = Ledger(db), int(time.time() * 1000)
+            spent, asked = (
+                (s.today, s.tokens)
+                for s in (ledger.spent("", now - DAY_S * 1000, account) for account in ("judging", "asked"))
+            )
+            month = [asdict(m) for m in ledger.month(now)]
+            known = bool(found.rows) or Sessions(db).peek(identity) is not None
+    if session and not known:
+        raise UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
     return {
-        "rows": rows,
-        "sums": asdict(found.sums),
-        "agent": asdict(found.agent),
-        "groups": groups,
-        "spent_today": asdict(spent),
-        "asked_today": asdict(asked),
-        "month": [asdict(m) for m in month],
+        **report_object(found),
+        "spent_24h": {"usd": spent[0], "unpriced_tokens": spent[1]},
+        "asked_24h": {"usd": asked[0], "unpriced_tokens": asked[1]},
+        "month": month,
+        "limits": asdict(settings.spend),
     }
 
 
@@ -147,7 +124,7 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     when = f"the last {args.days} days" if args.days > 1 else "today"
     shown = _table(args.by, groups, paint) or _sentences(groups, paint)
     if not found["sums"]["calls"]:
-        shown = ["nothing was judged"]
+        shown = ["no model was asked in this time" if found["month"] or args.session else NOTHING]
     if len(found["groups"]) == LIMIT:
         shown.append(f"only the first {LIMIT} are listed; all are counted")
     shown.append("")
@@ -166,26 +143,8 @@ def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
         found = table([[row[i] for i in these] for row in rows], right=range(1, len(these)))
         widest = max(map(columns, found))
         if not paint.width or widest <= paint.width:
-            bars = _bars(groups[:-1], paint.width - widest - 2)
-            body = [
-                line + " " * (widest + 2 - columns(line)) + bar
-                for line, bar in zip(found[1:-1], bars, strict=True)
-            ]
-            return [paint(found[0], "dim"), *(line.rstrip() for line in body), paint(found[-1], "bold")]
+            return [paint(found[0], "dim"), *found[1:-1], paint(found[-1], "bold")]
     return []
-
-
-def _bars(groups: list[Json], room: int) -> list[str]:
-    """A bar for each group: its cost in USD, or its tokens where no price is known. Empty ones where there is
-    no room for them, and where one bar would stand alone.
-    """
-    key = "cost" if any(g["cost"] for g in groups) else "unpriced_tokens"
-    amounts = [float(g[key] or 0) for g in groups]
-    most = max(amounts, default=0.0)
-    if room < SHORTEST_BAR or len(groups) < 2 or not most:
-        return [""] * len(groups)
-    eighths = [round(min(room, LONGEST_BAR) * 8 * amount / most) for amount in amounts]
-    return ["█" * (n // 8) + _PARTS[n % 8].strip() for n in eighths]
 
 
 def _sentences(groups: list[Json], paint: Paint) -> list[str]:
@@ -223,7 +182,7 @@ def _month(months: list[Json], limits: Json, paint: Paint) -> list[str]:
 
 
 def _others(sums: Json) -> list[tuple[str, float]]:
-    """The amounts in other currencies than USD; a daemon of an older version tells none."""
+    """The amounts in other currencies than USD."""
     return [(str(code), float(amount)) for code, amount in sums.get("others", ())]
 
 

@@ -1,25 +1,20 @@
 """``reflectd history``: what was judged. Sessions and their rounds, with what became of the feedback.
 
-A round is a turn that has its verdict; `why`, `dispute` and `case save` take its number. Asks the daemon.
-When none runs, it reads the database itself and changes nothing. Exit codes: 0 done, also when nothing was
-judged · 1 no daemon and no database · 2 wrong arguments, no session or several sessions match.
+A round is a turn that has its verdict; `why`, `dispute` and `case save` take its number. Reads the database.
+Exit codes: 0 done, also when nothing was judged · 2 wrong arguments, no session or several sessions match.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from ...client import request
-from ...core.errors import BadReply, Unavailable, UserError
-from ...core.words import OUTCOMES
-from ...paths import find_socket
+from ...core.errors import UserError
+from ...core.words import OUTCOMES, state_name
 from ..render import Paint, count, print_json, severity, short
-from ..settings import add_flags, here, look
-from ..terminal import add_flag, beginning, columns, fold, say, show
-from .why_text import gist
+from ..settings import add_flags, database, here, look
+from ..terminal import add_flag, beginning, columns, fold, show
+from .why import gist
 
 if TYPE_CHECKING:
     import argparse
@@ -38,8 +33,7 @@ EPILOG = """examples:
 --since takes 8h, 90m, 2d, 18:00 (the last one), today, yesterday, 2026-01-31 or
 2026-01-31T18:00.
 
-exit codes: 0 done, 1 no daemon and no database, 2 wrong arguments, no session
-or several sessions match"""
+exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -80,30 +74,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _gather(where: Paths, session: str, folder: str, since: int, limit: int) -> Json:
-    query = urlencode({"session": session, "directory": folder, "since": since, "limit": limit})
-    try:
-        found = request(find_socket(where), "GET", f"/v1/history?{query}")
-    except Unavailable:
-        return _from_file(where, session, folder, since, limit)
-    found.pop("api", None)
-    return {"daemon": True, **found}
-
-
-def _from_file(where: Paths, session: str, folder: str, since: int, limit: int) -> Json:
     from ...engine.history import history
-    from ...store.readonly import ReadOnly
 
-    try:
-        with ReadOnly(where.database) as db:
-            found = history(db, where, session=session, directory=folder, since=since, limit=limit)
-    except BadReply as e:
-        raise UserError(str(e)) from e
-    if found is None:
+    nothing: Json = {"since": since, "directory": folder, "more": False, "next": "", "sessions": []}
+    with database(where) as db:
+        found = nothing
+        if db is not None:
+            found = history(db, where, session=session, directory=folder, since=since, limit=limit) or {}
+    if not found or (session and db is None):
         raise UserError(
             f"no session begins with {session!r}; `reflectd history --all` lists those that were judged"
         )
-    say("reflectd: no daemon runs; read from its database", sys.stderr)
-    return {"daemon": False, **found}
+    return found
 
 
 def lines(found: Json, paint: Paint, width: int, *, everywhere: bool = False) -> list[str]:
@@ -114,7 +96,8 @@ def lines(found: Json, paint: Paint, width: int, *, everywhere: bool = False) ->
     since = f" since {time.strftime('%Y-%m-%d %H:%M', _local(found['since']))}" if found["since"] else ""
     if not any(s["rounds"] for s in listed):
         of = f" of {short(listed[0]['session'], 120)}" if listed else place
-        more = "; `reflectd history --all` lists all projects" if folder else ""
+        lists = "`reflectd history --all` lists all projects"
+        more = f"; {lists if folder else '`reflectd setup` connects an agent'}"
         return fold(f"nothing{of} was judged{since}{more}", width, "  ", cut=False)
     counted = sum(len(s["rounds"]) for s in listed)
     title = f"{count(len(listed), 'session')}, {count(counted, 'round')}{since}"
@@ -159,8 +142,10 @@ def _round(r: Json, paint: Paint, width: int, numbers: int, states: int) -> list
     at = time.strftime("%H:%M", _local(r["timestamp"]))
     head = f"  {r['round']:>{numbers}}  {at}  "
     state, room = _state(r), width - len(head) - states - 2 if width else 200
-    rest = f"{state.removeprefix(r['state'])}{'':{states - len(state)}}"
-    found = [f"{head}{paint.state(r['state'])}{rest}  {_fit(short(_gist(r), 400), max(room, 16))}".rstrip()]
+    name = state_name(r["state"], r.get("reason", ""))
+    rest = f"{state.removeprefix(name)}{'':{states - len(state)}}"
+    shown = f"{head}{paint.state(r['state'], r.get('reason', ''))}{rest}"
+    found = [f"{shown}  {_fit(short(_gist(r), 400), max(room, 16))}".rstrip()]
     order = r.get("order") or {}
     if order and order.get("status") != "done":
         outcome = OUTCOMES.get(str(order.get("status")), "")
@@ -176,7 +161,7 @@ def _gist(r: Json) -> str:
 
 
 def _state(r: Json) -> str:
-    return f"{r['state']}{severity(r.get('severity'))}"
+    return f"{state_name(r['state'], r.get('reason', ''))}{severity(r.get('severity'))}"
 
 
 def _fit(text: str, width: int) -> str:

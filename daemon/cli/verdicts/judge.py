@@ -38,20 +38,16 @@ PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
 EPILOG = """FILE is a case that the daemon saved, a labelled case, the output of `opencode export`,
 a transcript of Claude Code (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin. It can also
 be the name of one of your cases (`reflectd case list`). --last judges Claude Code's newest session of
-this project. --all judges the last turn of every session in DIR, or of all projects. With --all the
-fixed rules judge (offline), unless --provider names another judge; a model is then asked, and paid,
-once or twice for each session.
+this project. `reflectd backtest` judges all past sessions.
 
 examples:
   reflectd judge .reflection/ses_58c3f0d91ffe_1760000001000.json
   opencode export ses_58c3f0d91ffe | reflectd judge -
   reflectd judge session.json --provider offline --json | jq .state
   reflectd judge --last
-  reflectd judge --all ~/.claude/projects --json | jq -r 'select(.state=="incomplete").file'
 
 exit codes: 0 complete, or it is the person's turn, or a guard ended the turn; 10 incomplete;
-11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file. With --all:
-0 all sessions were judged, 1 some could not be judged, 2 there are none"""
+11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,18 +59,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("file", metavar="FILE", nargs="?", help="the case or session, `-` for stdin")
     parser.add_argument("--last", action="store_true", help="Claude Code's newest session of this project")
-    parser.add_argument(
-        "--all",
-        metavar="DIR",
-        nargs="?",
-        const="",
-        help="all of Claude Code's sessions (in DIR), one line each",
-    )
     parser.add_argument("--verbose", "-v", action="store_true", help="show the evidence too")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the verdict object, as in verdict files (--all: one a line)",
+        help="print the verdict object, as in verdict files",
     )
     parser.add_argument(
         "--provider", choices=PROVIDERS, help="who judges (your setting judge.provider; host means auto here)"
@@ -91,17 +80,11 @@ def run(args: argparse.Namespace) -> int:
     from ...keys import load_keys
     from ...llm.select import providers
 
-    if sum([args.file is not None, args.last, args.all is not None]) != 1:
-        raise UserError("give one of FILE, --last and --all")
+    if (args.file is not None) == args.last:
+        raise UserError("give FILE or --last; `reflectd backtest` judges all past sessions")
     settings, where = load(args)
     usual = "auto" if settings.judge.provider == "host" else settings.judge.provider
-    chosen = args.provider or ("offline" if args.all is not None else usual)
-    if args.all is not None:
-        from .transcripts import corpus
-
-        files = corpus(os.environ, args.all)
-        judges = providers(chosen, settings, load_keys(os.environ, settings), folder=where.judge_folder)
-        return asyncio.run(_corpus(args, files, judges, settings, where))
+    chosen = args.provider or usual
     loaded = _one(args, where)
     judges = providers(chosen, settings, load_keys(os.environ, settings), folder=where.judge_folder)
     log.configure(settings, sys.stderr)
@@ -111,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
         print_json(verdict_of(loaded, verdict, verbose=args.verbose))
     else:
         print("\n".join(render(loaded, found, Paint())))
-        if args.verbose:
-            from .transcripts import evidence_of
-
-            print("\n".join(evidence_of(found.case, verdict, Paint())))
+        for row in found.case.evidence.rows if args.verbose else ():
+            print(
+                "\n".join(Paint().row(f"    {'!' if row.open else ' '} {row.id:<4} ", short(row.text, 160)))
+            )
     return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
 
 
@@ -139,53 +122,15 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     return load_case(read_bytes(path), str(path), _templates(where))
 
 
-async def _corpus(
-    args: argparse.Namespace,
-    files: list[Path],
-    judges: tuple[Provider, ...],
-    settings: Settings,
-    where: Paths,
-) -> int:
-    """A line for each session as it is judged, and a table at the end."""
-    from ... import log
-    from ..progress import Progress
-    from . import transcripts as found_in
-
-    log.configure(settings, sys.stderr)
-    paint, progress, templates = Paint(), Progress(len(files)), _templates(where)
-    verdicts, skipped = [], list[tuple[Path, str]]()
-    try:
-        for done, path in enumerate(files):
-            progress.show(done, path.stem)
-            for _, loaded in found_in.each([path], templates, skipped):
-                verdict = (await _replayed(loaded, judges, settings)).decision.verdict
-                verdicts.append(verdict)
-                progress.clear()
-                if args.json:
-                    shown = {"file": str(path), **verdict_of(loaded, verdict, verbose=True)}
-                    print_json(shown, line=True)
-                    continue
-                print(found_in.line_of(path, loaded.case, verdict, paint), flush=True)
-                if args.verbose:
-                    print("\n".join(found_in.evidence_of(loaded.case, verdict, paint)), flush=True)
-    finally:
-        progress.clear()
-        await _close(judges)
-    found_in.told(skipped)
-    if not args.json:
-        print("\n" + "\n".join(found_in.summary(verdicts, len(skipped))))
-    return 1 if skipped else 0
-
-
 def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, object]:
     """The verdict object; with ``verbose`` also the request and the evidence."""
     from ...files.verdict import verdict_object
-    from .transcripts import evidence_object
 
     found: dict[str, object] = verdict_object(verdict)
     if verbose:
+        rows = loaded.case.evidence.rows
         found["request"] = loaded.case.requests[-1] if loaded.case.requests else ""
-        found["evidence"] = evidence_object(loaded.case)
+        found["evidence"] = [{"id": r.id, "kind": r.kind, "text": r.text, "open": r.open} for r in rows]
     return found
 
 
@@ -210,29 +155,20 @@ def _templates(where: Paths) -> Callable[[str], Templates]:
 
 
 async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Settings) -> Replayed:
-    try:
-        return await _replayed(loaded, judges, settings)
-    finally:
-        await _close(judges)
-
-
-async def _replayed(loaded: Loaded, judges: tuple[Provider, ...], settings: Settings) -> Replayed:
     """The case judged, or what a guard decided about it."""
+    from ...core.ports import Client
     from ...judge.flow import Opinion
     from ...replay.run import Replayed, replay
 
     if loaded.decided is not None:
         return Replayed(loaded.case, Opinion(None), loaded.decided, ())
     timeout_s, second = float(settings.judge.timeout_s), partial(needs_second_look, settings)
-    return await replay(loaded.case, *judges, timeout_s=timeout_s, second_look=second)
-
-
-async def _close(judges: tuple[Provider, ...]) -> None:
-    from ...core.ports import Client
-
-    for judge in judges:
-        if isinstance(judge, Client):
-            await judge.close()
+    try:
+        return await replay(loaded.case, *judges, timeout_s=timeout_s, second_look=second)
+    finally:
+        for judge in judges:
+            if isinstance(judge, Client):
+                await judge.close()
 
 
 def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:

@@ -1,4 +1,4 @@
-"""Finds Claude Code's transcripts for ``reflectd judge``, and prints a line or a table of their verdicts.
+"""Finds Claude Code's transcripts for ``reflectd judge`` and ``reflectd playbook bootstrap``.
 
 ``hosts.claude_code.transcript`` reads a file, and ``replay.load`` makes a case of it. A file that can't be
 used is reported and skipped.
@@ -7,20 +7,18 @@ used is reported and skipped.
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import ReflectdError, UserError
 from ...files.upward import upward
-from ..render import Paint, plain, severity, short, table
+from ..render import plain
 from ..terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
-    from ...core.verdict import Verdict
-    from ...judge.case import Case, Templates
+    from ...judge.case import Templates
     from ...replay.load import Loaded
 
 HEAD = 1 << 20
@@ -76,17 +74,6 @@ def newest(
     raise UserError(f"no session of {folder} can be judged; the newest, {path}: {why}")
 
 
-def corpus(env: Mapping[str, str], folder: str) -> list[Path]:
-    """All sessions in ``folder``, of all projects if it is empty. Raises ``UserError``."""
-    from ...hosts.claude_code.past import projects
-
-    place = Path(folder).expanduser() if folder else projects(env)
-    found = [place] if place.is_file() else sessions(place)
-    if not found:
-        raise UserError(f"there is no session of Claude Code in {place}")
-    return found
-
-
 def sessions(folder: Path) -> list[Path]:
     """The session files below a folder, oldest first; sub-agents' files are not sessions."""
     try:
@@ -119,39 +106,6 @@ def told(skipped: Iterable[tuple[Path, str]]) -> None:
     """Say on stderr which files were left out, and why."""
     for path, why in skipped:
         say(f"reflectd: {plain(path)}: {plain(why)}", sys.stderr)
-
-
-def line_of(path: Path, case: Case, verdict: Verdict, paint: Paint) -> str:
-    """One session on one line, unless the terminal is narrower."""
-    request = short(case.requests[-1], 60) if case.requests else ""
-    open_items = f"  missing: {short(verdict.missing[0].text, 60)}" if verdict.missing else ""
-    grade = severity(verdict.severity, "")
-    state = paint.state(verdict.state) + " " * max(0, 13 - len(verdict.state))
-    return "\n".join(paint.row(f"{state} {grade:<7} ", f"{short(path.stem, 36)}  {request}{open_items}"))
-
-
-def evidence_of(case: Case, verdict: Verdict, paint: Paint) -> list[str]:
-    """The reason of the verdict and every row of evidence. An open row is marked with ``!``."""
-    lines = paint.row("    ", plain(verdict.reason)) if verdict.reason else []
-    for r in case.evidence.rows:
-        lines += paint.row(f"    {'!' if r.open else ' '} {r.id:<4} ", short(r.text, 160))
-    return lines
-
-
-def evidence_object(case: Case) -> list[dict[str, object]]:
-    """The rows of evidence, for JSON."""
-    return [{"id": r.id, "kind": r.kind, "text": r.text, "open": r.open} for r in case.evidence.rows]
-
-
-def summary(verdicts: Iterable[Verdict], skipped: int) -> list[str]:
-    """A table: how many sessions have each state."""
-    counted = Counter(v.state for v in verdicts)
-    total = sum(counted.values())
-    rows = [("state", "sessions", "share")]
-    rows += [(s, str(n), f"{100 * n / total:.0f}%") for s, n in counted.most_common()]
-    if skipped:
-        rows.append(("not judged", str(skipped), ""))
-    return table(rows, right=(1, 2))
 
 
 def _changed(path: Path) -> float:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -17,15 +18,17 @@ import sys
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlencode
 
-from ...client import request, stream
+from ...client import stream
 from ...core.errors import Unavailable, UserError
 from ...files.upward import upward
 from ...paths import find_socket
-from ..render import Paint, clock, count, first_line, money, place, print_json, short
-from ..settings import add_flags, here, look
+from ..render import Paint, clock, count, money, place, print_json, severity, short
+from ..settings import add_flags, database, here, look
+from .why import gist, is_inside
 
 if TYPE_CHECKING:
     import argparse
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 WAITING = 500
 END_S = 5.0
+_NAME = re.compile(r"[\w./-]{1,200}")
 
 
 class Command:
@@ -58,6 +62,17 @@ class Command:
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="reflectd-exec", daemon=True)
         self._thread.start()
+
+    def check(self) -> None:
+        """Raises ``UserError`` when the shell finds no program or builtin of its first word."""
+        word = self._command.split()[0]
+        if (
+            _NAME.fullmatch(word)
+            and subprocess.run(  # noqa: S603 - the shell looks a word up, and runs nothing
+                ["/bin/sh", "-c", 'command -v -- "$0"', word], stdout=subprocess.DEVNULL, check=False
+            ).returncode
+        ):
+            raise UserError(f"--exec: there is no command {word}")
 
     def push(self, line: str) -> None:
         """Run the command for this line, after the lines before it."""
@@ -201,9 +216,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _command(args: argparse.Namespace) -> Command | None:
-    if not args.exec:
+    if not args.exec or not args.exec.strip():
         return None
-    return Command(args.exec, float(args.exec_timeout), aside=args.json)
+    command = Command(args.exec, float(args.exec_timeout), aside=args.json)
+    try:
+        command.check()
+    except UserError:
+        command.close()
+        raise
+    return command
 
 
 def _end(number: int, _frame: object) -> NoReturn:
@@ -228,14 +249,15 @@ def _watched(args: argparse.Namespace, folder: str) -> str:
 
 
 def _replay(where: Paths, args: argparse.Namespace, folder: str) -> set[tuple[str, int]]:
-    """Print the last verdicts that the daemon kept; returns which. Raises ``Unavailable``."""
-    kept = request(find_socket(where), "GET", f"/v1/verdicts?limit={KEPT}")["verdicts"]
-    inside = folder.rstrip("/")
+    """Print the last stored verdicts; returns which. Raises ``Unavailable``."""
+    from ...engine.history import verdict_rows
+
+    with database(where) as db:
+        kept = verdict_rows(db, "", KEPT) if db is not None else []
     last = [
         {"kind": "verdict", "at": v["timestamp"], **v}
         for v in kept
-        if v["session"].startswith(args.session)
-        and (not folder or v["directory"] == inside or v["directory"].startswith(f"{inside}/"))
+        if v["session"].startswith(args.session) and (not folder or is_inside(v["directory"], Path(folder)))
     ]
     for entry in reversed(last[: args.last]):
         _show(entry, args, None, again=False)
@@ -310,17 +332,13 @@ def _what(entry: Json, paint: Paint) -> str:
         status = short(entry.get("status") or "no answer yet", 20)
         cause, why = short(entry.get("cause", ""), 30), short(entry.get("reason", ""), 100)
         return paint(f"{cause} ({status}): {why}", "dim")
-    severity = str(entry.get("severity", "NONE"))
-    state = paint.state(str(entry.get("state", "?"))) + (
-        f" {short(severity, 10)}" if severity != "NONE" else ""
-    )
-    why = str(entry.get("reason", ""))
-    said = first_line(entry.get("feedback", "")) or ("" if why == "judged" else why)
-    sent = " (sent)" if entry.get("feedback_sent") else ""
+    state = paint.state(str(entry.get("state", "?")), str(entry.get("reason", "")))
+    state += severity(entry.get("severity"))
+    sent = " (feedback)" if entry.get("feedback_sent") else ""
     by = entry.get("judge") or {}
     cost = by.get("cost") if isinstance(by, dict) else None
     tail = f"  {paint(money(cost), 'dim')}" if isinstance(cost, int | float) and cost else ""
-    return f"{state}{sent}  {short(said, 100)}".rstrip() + tail
+    return f"{state}{sent}  {short(gist(entry), 100)}".rstrip() + tail
 
 
 def _say(text: str) -> None:

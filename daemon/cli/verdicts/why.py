@@ -1,55 +1,68 @@
-"""``reflectd why``: shows how a session's last turn, or another round, was judged, on what evidence, and what
-it cost.
+"""``reflectd why``: the verdict of a session's last turn or of another round, what is missing and on what
+evidence, what it cost, and the next command. ``--full`` adds all that the judge was asked and answered.
 
-Asks the daemon for the state and the verdicts, and reads the case file itself. When no daemon runs, it reads
-the newest case file of this project, or the round from the database, and says so. What it explains without
-being asked by id is of this project, or it says that it is not. Exit codes: 0 explained · 1 nothing to
-explain and no daemon · 2 no session, or several, have an id that begins like that, or the session has no such
+Reads the database and the case file; a cloned project may have only case files. Exit codes: 0 explained, also
+when nothing was judged yet · 2 no session, or several, have an id that begins like that, or there is no such
 round.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ...client import request
-from ...core.errors import BadReply, Unavailable, UserError
-from ...paths import find_socket
-from ..render import Paint, print_json, short
-from ..settings import add_flags, here, look
+from ...core.errors import ReflectdError, Unavailable, UserError
+from ...core.verdict import NO_PROOF
+from ...core.words import OUTCOMES, PROVIDERS, STATES, UNJUDGED
+from ..render import (
+    Paint,
+    clock,
+    first_line,
+    indented,
+    money,
+    place,
+    plain,
+    print_json,
+    severity,
+    short,
+    waiting,
+)
+from ..settings import NOTHING, add_flags, database, here, look
 from ..terminal import add_flag, say, show
+from .cost import told, worked
 
 if TYPE_CHECKING:
     import argparse
 
     from ...paths import Paths
 
-BEFORE = 5
+Json = dict[str, Any]
 MOST = 1_000_000
+SHOWN = 3  # missing items without --full
+NAMES = 20
+WIDTH = 160  # characters of one text, before it is wrapped
 EPILOG = """examples:
   reflectd why                     the newest verdict of this project, else the newest of all
   reflectd why ses_58c3f0d9        a session, by the beginning of its id
   reflectd why ses_58c3 --round 2  its second round; `reflectd history` lists all rounds
-  reflectd why --full              with the whole prompt and reply
+  reflectd why --full              with the evidence, the whole prompt and the reply
 
-exit codes: 0 explained, 1 nothing to explain and no daemon, 2 no session or
-several sessions match, or there is no such round"""
+exit codes: 0 explained, or nothing was judged yet, 2 no session or several
+sessions match, or there is no such round"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "why",
-        help="why a session was judged as it was",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("why", help="why a session was judged as it was", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_round(parser)
-    parser.add_argument("--full", action="store_true", help="the whole prompt, reply and feedback")
+    parser.add_argument("--full", action="store_true", help="with evidence, prompt, reply and feedback")
     parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
     add_flag(parser)
     add_flags(parser)
@@ -62,30 +75,26 @@ def run(args: argparse.Namespace) -> int:
     folder = here(where, args.dir)
     found = gather(where, args.session, folder, args.round)
     if found["elsewhere"]:
+        if args.dir and not os.path.isdir(args.dir):  # noqa: PTH112 - as the person typed it
+            raise UserError(f"there is no folder {args.dir}, and nothing in it was judged")
         of = short(folder_of(found), 200)
-        newest = "this session was judged last" if args.round else "this is the newest of all"
-        say(f"reflectd: nothing in {folder} was judged; {newest}, in {of}", sys.stderr)
+        say(f"reflectd: nothing in {folder} was judged; this is the newest of all, in {of}", sys.stderr)
     if args.json:
         print_json(found)
-        return 0
-    from .why_text import explained
-
-    show(explained(found, Paint(), full=args.full), pager=not args.no_pager)
+    elif not found["session"] and not found["verdicts"] and not found["case"]:
+        say(NOTHING)
+    else:
+        show(explained(found, Paint(), full=args.full), pager=not args.no_pager)
     return 0
 
 
 def add_round(parser: argparse.ArgumentParser) -> None:
     """Register ``--round``, for a verb that is about one round of a session."""
-    parser.add_argument(
-        "--round",
-        type=_number,
-        default=0,
-        metavar="N",
-        help="the session's Nth round, as `reflectd history` counts them (the last one)",
-    )
+    text = "the session's Nth round, as `reflectd history` counts them (the last one)"
+    parser.add_argument("--round", type=_round, default=0, metavar="N", help=text)
 
 
-def _number(text: str) -> int:
+def _round(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
         import argparse
 
@@ -93,82 +102,54 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def gather(where: Paths, session: str, folder: Path, number: int = 0) -> dict[str, Any]:
-    """The daemon's answer, with ``case`` and ``case_file`` added. ``number``: the round, 0 is the last one.
-
-    Without a daemon ``case`` and ``case_file``, and of a round also ``verdicts``.
+def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
+    """What ``engine.history.explain`` finds, with ``project``, ``elsewhere``, ``guard``, ``case`` and
+    ``case_file``. Where the database has nothing of this project or session, the newest case file upward.
     """
-    try:
-        query = urlencode({"session": session, "directory": str(folder), "round": number})
-        found = request(find_socket(where), "GET", f"/v1/why?{query}")
-    except Unavailable as e:
-        if number:
-            return _from_database(where, session, folder, number)
-        return _without_daemon(where, session, folder, str(e))
-    if number and [v.get("round") for v in found["verdicts"][:1]] != [number]:
-        raise Unavailable("the running daemon is too old to tell rounds apart: `reflectd restart`")
-    return {**found, **_about(found, session, folder), "daemon": True, **_first_case(found["cases"])}
-
-
-def _first_case(paths: list[str]) -> dict[str, Any]:
+    from ...engine.history import explain
     from ...files.saved_cases import read_case
 
-    case, path = None, ""
-    for path in paths[:1]:
+    with database(where) as db:
+        found = explain(db, where, session, str(folder), number) if db is not None else None
+    elsewhere = found is not None and not session and not is_inside(folder_of(found), folder)
+    cases = found["cases"] if found is not None else []
+    if not number and (found is None or elsewhere) and (upward := cases_upward(where, folder, session)):
+        found, elsewhere, cases = None, False, [str(path) for path in upward]
+    if found is None:
+        if session and not cases:
+            raise UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
+        found = {"session": None, "verdicts": [], "rounds_total": 0, "cases": cases}
+    case = None
+    for path in cases[:1]:
         try:
             case = read_case(Path(path))
         except Unavailable as e:
             say(f"reflectd: {e}", sys.stderr)
-    return {"case_file": path, "case": case}
+    more = {"project": str(folder), "elsewhere": elsewhere, "guard": _guard(where, found)}
+    return {**found, **more, "case_file": cases[0] if cases else "", "case": case}
 
 
-def _about(found: dict[str, Any], session: str, folder: Path) -> dict[str, Any]:
-    """The project that was asked about, and whether what was found is of another one."""
-    return {"project": str(folder), "elsewhere": not session and not is_inside(folder_of(found), folder)}
+def _guard(where: Paths, found: Json) -> Json | None:
+    """The last guard that said no, which only a running daemon knows."""
+    from ...client import request
+    from ...paths import find_socket
+
+    with suppress(ReflectdError):
+        query = urlencode({"session": found["session"]["session"]}) if found["session"] else ""
+        answer: Json = request(find_socket(where), "GET", f"/v1/why?{query}") if query else {}
+        return answer.get("guard")
+    return None
 
 
-def _from_database(where: Paths, session: str, folder: Path, number: int) -> dict[str, Any]:
-    """A round without a daemon."""
-    from ...engine.history import judged_session, last_rounds
-    from ...store.outbox import Outbox
-    from ...store.readonly import ReadOnly
-    from ...store.verdicts import Verdicts
-
-    try:
-        with ReadOnly(where.database) as db:
-            identity = judged_session(db, session, str(folder))
-            rounds = last_rounds(Verdicts(db), Outbox(db), where, identity, number, BEFORE)
-    except BadReply as e:
-        raise UserError(str(e)) from e
-    say("reflectd: no daemon runs; read from its database", sys.stderr)
-    found = {"daemon": False, "verdicts": rounds}
-    return {**found, **_about(found, session, folder), **_first_case([c for c in (rounds[0]["case"],) if c])}
-
-
-def folder_of(found: dict[str, Any]) -> str:
-    """The folder of the session that the daemon explains."""
+def folder_of(found: Json) -> str:
+    """The folder of the session that is explained."""
     known = [found.get("session") or {}, *found["verdicts"]]
     return next((str(k["directory"]) for k in known if k.get("directory")), "")
 
 
-def is_inside(place: str, folder: Path) -> bool:
+def is_inside(folder: str, project: Path) -> bool:
     """Whether a session's folder is this one or below it. One that is not known is."""
-    return not place or Path(place).is_relative_to(folder)
-
-
-def _without_daemon(where: Paths, session: str, folder: Path, why: str) -> dict[str, Any]:
-    from ...files.saved_cases import read_case
-
-    cases = cases_upward(where, folder, session)
-    if not cases:
-        what = f" of a session whose id begins with {session!r}" if session else ""
-        raise Unavailable(
-            f"{why}. Without a daemon only saved cases can be read, and {folder} has none{what}"
-        )
-    said = f"no daemon runs; this is the newest case in {cases[0].parent}"
-    say(f"reflectd: {said}", sys.stderr)
-    about = {"project": str(folder), "elsewhere": False, "daemon": False}
-    return {**about, "case_file": str(cases[0]), "case": read_case(cases[0])}
+    return not folder or Path(folder).is_relative_to(project)
 
 
 def cases_upward(where: Paths, folder: Path, session: str, limit: int = 1) -> list[Path]:
@@ -181,3 +162,194 @@ def cases_upward(where: Paths, folder: Path, session: str, limit: int = 1) -> li
         for place in upward(folder)
     )
     return next((cases for cases in found if cases), [])
+
+
+# The text. A case file may come with a clone, so any field of it may be missing or have a wrong type.
+
+
+def explained(found: Json, paint: Paint, *, full: bool = False) -> list[str]:
+    """About ten lines; with ``full`` all that is known."""
+    case = _object(found.get("case"))
+    verdicts = [_object(v) for v in _list(found.get("verdicts"))]
+    decided = _object(case.get("verdict"))
+    if not verdicts and decided:
+        verdicts = [{**decided, "timestamp": decided.get("at", 0), "order": None}]
+    same = not verdicts or decided.get("turn") == verdicts[0].get("turn")
+    lines = _head(found, verdicts, paint)
+    if verdicts:
+        lines += _verdict(verdicts[0], case if same else {}, paint, full=full)
+    if "ledger" in found:
+        sums, agent = _object(found["ledger"].get("sums")), _object(found["ledger"].get("agent"))
+        lines += paint.row("  cost      ", f"{told(sums)}{f'; the agent: {worked(agent)}' if full else ''}")
+    if not full:
+        return lines + (_next(found, verdicts[0], paint) if verdicts else [])
+    if not same:
+        lines += ["", "The rest is of an earlier turn: the newest has no case file."]
+    if case:
+        lines += _case(case, paint)
+    elif verdicts:
+        none = "There is no case file: no judge was asked about this turn, or the file was removed."
+        lines += ["", *paint.row("", none)]
+    if len(verdicts) > 1:
+        lines += ["", paint("Before that", "bold")]
+        for v in verdicts[1:]:
+            when = f"  round {int(_number(v.get('round')))}  {clock(_number(v.get('timestamp')))}  "
+            state = f"{_state(v, paint)}{severity(v.get('severity'))}"
+            lines += paint.row(when, f"{state}  {short(gist(v), 100)}", " " * 12)
+    if found.get("case_file"):
+        lines += ["", f"Everything: {plain(found['case_file'])}"]
+    return lines
+
+
+def gist(v: Json) -> str:
+    """The first line of the verdict's feedback, else its reason; a foreign text."""
+    return first_line(v.get("feedback") or "") or reason(v)
+
+
+def reason(v: Json) -> str:
+    """Why the verdict is what it is, when that was not the judge's answer; else empty."""
+    why = str(v.get("reason") or "")
+    return (
+        ""
+        if why in {"judged", "guard:aborted"}
+        else why.removeprefix("unscored: ").replace("guard:", "guard ")
+    )
+
+
+def _state(v: Json, paint: Paint) -> str:
+    return paint.state(str(v.get("state", "?")), str(v.get("reason") or ""))
+
+
+def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
+    s = _object(found.get("session"))
+    case = _object(_object(found.get("case")).get("case"))
+    newest = verdicts[0] if verdicts else {}
+    identity = s.get("session") or newest.get("session") or case.get("session") or "?"
+    title = s.get("title") or next(iter(_list(case.get("requests"))[-1:]), "")
+    folder = s.get("directory") or newest.get("directory")
+    parts = [paint(short(identity, 120), "bold"), short(title, 60), place(folder) if folder else ""]
+    lines = paint.row("", "  ".join(part for part in parts if part), "  ")
+    now = waiting(s) or ("the agent works" if s.get("busy") else "reflectd is off" if s.get("off") else "")
+    if now:
+        lines += paint.row("  now       ", now)
+    guard = _object(found.get("guard"))
+    if guard and (not verdicts or _number(guard.get("at")) > _number(newest.get("timestamp"))):
+        why, when = short(guard.get("reason", ""), 100), clock(_number(guard.get("at")))
+        lines += paint.row("  left      ", f"its last turn was left alone: {why} ({when})")
+    return lines if verdicts else [*lines, "  verdict   none yet"]
+
+
+def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
+    number, when = int(_number(v.get("round"))), clock(_number(v.get("timestamp")))
+    title = f"{_state(v, paint)}{severity(v.get('severity'))}, {f'round {number}, ' if number else ''}{when}"
+    lines = paint.row("  verdict   ", title)
+    if str(v.get("reason") or "").startswith(NO_PROOF):
+        lines += paint.row("  because   ", UNJUDGED)
+    elif reason(v):
+        lines += paint.row("  because   ", short(reason(v), 400))
+    elif str(v.get("state")) in {"stopped", "error", "awaiting_user"}:
+        lines += paint.row("  because   ", short(gist(v), 200) or STATES[str(v["state"])])
+    rows = {}
+    for row in _list(_object(_object(case.get("case")).get("evidence")).get("rows")):
+        rows[str(_object(row).get("id"))] = _object(row).get("text", "")
+    missing = _list(v.get("missing"))
+    for i, item in enumerate(missing if full else missing[:SHOWN], 1):
+        m = _object(item)
+        what, cites = short(m.get("item", m.get("text", "")), WIDTH), short(m.get("cites", ""), 80)
+        seen = f"{cites}: {short(rows[cites], WIDTH if full else 60)}" if cites in rows else cites
+        lines += paint.row(f"  missing   {i}. ", f"{what} [{seen}]" if seen else what)
+    if not full and len(missing) > SHOWN:
+        lines.append(f"  missing   and {len(missing) - SHOWN} more")
+    for action in _list(v.get("next_actions")) if full else []:
+        lines += paint.row("  next      ", short(action, WIDTH))
+    order = _object(v.get("order"))
+    if order:
+        outcome = OUTCOMES.get(str(order.get("status")), "")
+        lines += paint.row("  feedback  ", f"{v.get('attempt', '?')} of this task, {outcome}")
+    elif v.get("feedback") and v.get("state") == "incomplete":
+        lines.append("  feedback  not sent")
+    if full:
+        lines += indented(order.get("text") or v.get("feedback") or "", "    | ", width=paint.width)
+    return lines + _judge(v, paint)
+
+
+def _judge(v: Json, paint: Paint) -> list[str]:
+    by = _object(v.get("judge"))
+    provider = short(by.get("provider") or "none", 80)
+    if provider == "none" or str(v.get("reason", "")).startswith("guard:"):
+        return []
+    name = PROVIDERS.get(provider, provider)
+    if provider == "offline":
+        return paint.row("  judge     ", f"{name}, without a model")
+    model, seconds = short(by.get("model", ""), 80), f"{_number(by.get('ms')) / 1000:.1f} s"
+    cost = by.get("cost")
+    price = money(float(cost)) if isinstance(cost, int | float) else money(None)
+    return paint.row("  judge     ", ", ".join(part for part in (name, model, seconds, price) if part))
+
+
+def _next(found: Json, v: Json, paint: Paint) -> list[str]:
+    """The commands that a person may want now."""
+    name = shlex.quote(short(v.get("session") or _object(found.get("session")).get("session") or "", 120))
+    number = f" --round {int(v['round'])}" if _number(v.get("round")) < found.get("rounds_total", 0) else ""
+    lines = paint.row("  more      ", f"reflectd why {name}{number} --full")
+    if str(v.get("reason") or "").startswith(NO_PROOF):
+        return [*lines, *paint.row("  a model   ", "reflectd setup chooses one to judge")]
+    if not found.get("case_file") or v.get("state") not in {"complete", "incomplete", "awaiting_user"}:
+        return lines
+    right = "incomplete" if v.get("state") == "complete" else "complete"
+    return [*lines, *paint.row("  wrong?    ", f"reflectd dispute {name}{number} --should-be {right}")]
+
+
+def _case(found: Json, paint: Paint) -> list[str]:
+    case = _object(found.get("case"))
+    lines = ["", paint("Asked", "bold")]
+    for i, text in enumerate(_list(case.get("requests")), 1):
+        lines += paint.row(f"  {i}. ", short(text, WIDTH))
+    lines += ["", paint("Evidence", "bold")]
+    for each in _list(_object(case.get("evidence")).get("rows")):
+        row = _object(each)
+        name = f"{short(row.get('id', ''), 8)} {short(row.get('kind', ''), 16)}"
+        text = short(row.get("text", ""), WIDTH)
+        if row.get("open"):
+            name, text = paint(f"{name:14}", "yellow"), paint(text, "yellow")
+        lines += paint.row(f"  {name:14}  ", text)
+    changed = _object(case.get("changed"))
+    if changed:
+        since = (
+            "since the task began" if changed.get("since_task") is True else "now, may be older than the task"
+        )
+        names = [str(name) for name in _list(changed.get("names"))]
+        more = int(_number(changed.get("more"))) + max(0, len(names) - NAMES)
+        listed = ", ".join(short(name, 80) for name in names[:NAMES]) or "nothing"
+        listed = f"changed {since}: {listed}{f' and {more} more' if more > 0 else ''}"
+        lines += paint.row(f"  {'git status':14}  ", listed)
+    for i, each in enumerate(_list(found.get("prompts")), 1):
+        prompt = _object(each)
+        lines += ["", paint(f"Prompt {i} ({short(prompt.get('purpose', ''), 20)})", "bold")]
+        for mark, key in (("S", "system"), ("U", "text")):
+            lines += indented(prompt.get(key, ""), f"  {mark} ", width=paint.width)
+    for i, each in enumerate(_list(found.get("replies")), 1):
+        reply = _object(each)
+        by = " ".join(short(reply.get(k, ""), 80) for k in ("provider", "model") if reply.get(k))
+        lines += ["", paint(f"Reply {i}", "bold") + f" ({by}, {_number(reply.get('seconds')):.1f} s)"]
+        lines += indented(reply.get("text", ""), "  A ", width=paint.width)
+    kinds = [str(_object(o).get("kind", "?")) for o in _list(found.get("orders"))]
+    lines += ["", paint("Decision", "bold")]
+    for text in (
+        short(found.get("why") or "", 400),
+        f"to the host: {short(', '.join(kinds), 100) or 'nothing'}",
+    ):
+        lines += paint.row("  ", text) if text else []
+    return lines
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else 0.0

@@ -47,7 +47,7 @@ def test_one_letter_for_each_answer(box: Sandbox) -> None:
     assert (found["sent"], found["looked_at"], found["right"], found["unknown"]) == (4, 3, 1, 1)
     said(reflectd(box, "backtest"), 0, "By your answers: of 4 that would have been sent, 1 of 3")
     name = next((box.state / "cases").glob("*.json"))
-    said(reflectd(box, "judge", name, "--provider", "offline"), 10, "incomplete HIGH", "label")
+    said(reflectd(box, "judge", name, "--provider", "offline"), 10, "not done HIGH", "label")
 
 
 @pytest.mark.full("a pseudo-terminal is driven")

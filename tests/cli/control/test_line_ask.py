@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon import config, paths
-from daemon.cli.control.line_ask import MOST_BYTES, ask, find
+from daemon.cli.control.line import MOST_BYTES, ask, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

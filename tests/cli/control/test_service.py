@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon.cli.control import service
-from daemon.service import launchd, manager, units
+from daemon.service import launchd, manager
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox, sandbox
@@ -170,35 +170,3 @@ def test_the_files_of_macos(box: Sandbox, capsys: pytest.CaptureFixture[str]) ->
     assert run(box, here, "status", capsys)["files"] == [{"path": str(path), "state": "current"}]
     assert run(box, here, "uninstall", capsys)["files"] == [{"path": str(path), "state": "removed"}]
     assert not path.exists()
-
-
-def old_units(box: Sandbox) -> None:
-    """The service as the version whose package was called ``daemon`` installed it for this sandbox."""
-    reflectd(box, "install", code=1)
-    unit = folder(box) / "reflectd.service"
-    text = units.unsealed(unit.read_text())
-    assert text is not None
-    old = text.replace(" -m daemon serve ", " -m before serve ")  # in a clone `daemon` is also today's name
-    assert old != text
-    unit.write_text(units.seal(old))
-
-
-@linux_only
-def test_a_unit_that_starts_another_module_is_found_and_rewritten(box: Sandbox) -> None:
-    """`service status` and `doctor` say so, and `service install` writes it anew."""
-    old_units(box)
-    unit = folder(box) / "reflectd.service"
-    said = f"{unit} starts the module `before`, this is `daemon`"
-    assert said in reflectd(box, "status", code=0)
-    doctor = subprocess.run(
-        [sys.executable, "-m", "daemon", "doctor"],
-        env=box.env(PYTHONPATH=str(REPO), PATH="/nonexistent"),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert said in doctor.stdout
-    reflectd(box, "install", code=1)
-    assert " -m daemon serve " in unit.read_text()
-    assert said not in reflectd(box, "status", code=0)

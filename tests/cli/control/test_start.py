@@ -4,17 +4,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import psutil
 import pytest
 
-from daemon.service import units
 from harness.machine.sandbox import Sandbox
-from tests.support.machine.command_line import COMMAND_S, Done, environment, reflectd, said
+from tests.support.machine.command_line import Done, reflectd, said
 
 
 @pytest.mark.shows("I45")
@@ -26,7 +22,7 @@ def test_start_status_stop(box: Sandbox) -> None:
     assert psutil.pid_exists(pid)
     said(reflectd(box, "start"), 0, "runs already", f"pid {pid}")
     said(reflectd(box, "serve"), 2, "runs already", f"pid {pid}")
-    said(reflectd(box, "status"), 0, f"pid {pid}", str(box.socket), str(box.state), "offline")
+    said(reflectd(box, "status", "--full"), 0, f"pid {pid}", str(box.socket), str(box.state), "the rules")
     said(reflectd(box, "logs"), 0, "started")
     assert len(reflectd(box, "logs", "-n", "1").stdout.splitlines()) == 1
     assert reflectd(box, "logs", "-n", "0").stdout == ""
@@ -71,27 +67,3 @@ def test_a_host_brings_no_key(box: Sandbox, provider: str) -> None:
     said(reflectd(box, "start", **env), 0, "started")
     assert "--judge anthropic" not in said(reflectd(box, "status", **env), 0, "Anthropic's API")
     said(reflectd(box, "stop"), 0)
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="systemd's files")
-def test_start_rewrites_a_unit_of_the_old_module(box: Sandbox) -> None:
-    """A unit that starts ``daemon`` starts ``reflectd`` afterwards, also where systemd can't be asked now."""
-
-    def command(*args: str) -> Done:
-        program = Path(sys.executable).with_name("reflectd")
-        env = environment(box, PATH="/nonexistent")
-        return subprocess.run(
-            [program, *args], env=env, capture_output=True, text=True, timeout=COMMAND_S, check=False
-        )
-
-    said(command("service", "install"), 1, "no systemctl on PATH")
-    unit = box.home / ".config" / "systemd" / "user" / "reflectd.service"
-    now = unit.read_text()
-    before = units.unsealed(now)
-    assert before is not None
-    unit.write_text(units.seal(before.replace(" -m reflectd serve ", " -m daemon serve ")))
-    assert " -m daemon serve " in unit.read_text()
-    said(command("start"), 0, f"{unit} was written by an older reflectd", "started")
-    assert unit.read_text() == now
-    assert "older" not in said(command("start"), 0, "runs already")
-    said(command("stop"), 0)

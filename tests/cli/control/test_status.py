@@ -8,7 +8,7 @@ from typing import Any
 
 from daemon import paths
 from daemon.cli.control.status import render
-from daemon.cli.doctor.finding import About
+from daemon.cli.doctor.installation import About
 from daemon.cli.doctor.operation import providers
 from daemon.cli.render import Paint
 from daemon.core.settings import Settings
@@ -29,26 +29,31 @@ def test_status_as_json(box: Sandbox) -> None:
         found = json.loads(done.stdout)
         assert (done.returncode, found["running"], found["pid"]) == (0, True, daemon.status()["pid"])
         assert [s["session"] for s in found["sessions_shown"]] == ["ses_listed"]
-        said(reflectd(box, "status"), 0, "ses_listed", "A title", str(box.project))
+        said(reflectd(box, "status", "--full"), 0, "ses_listed", "A title", str(box.project))
         (listed,) = found["sessions_shown"]
         waits = {**listed, "busy": True, "waits_for": ["npm run dev"]}
-        lines = render(daemon.status(), [waits], Paint(), 0)
-        assert "waits for `npm run dev` in the background" in lines[-2]
+        assert "waits for `npm run dev` in the background" in render(daemon.status(), [waits], Paint(), 0)[1]
 
 
 def test_status_tells_project_age_and_judge_of_each_session(box: Sandbox) -> None:
     """Below each session; and one of something is not several."""
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_one", title="A title")
+        lines = said(reflectd(box, "status", "--full"), 0).splitlines()
+        assert lines[1] == "  session  ses_one  not done, 1 round  A title"
+        assert lines[2].startswith(f"           {box.project}, ")
+        assert lines[2].endswith(" ago, opencode, judged by the rules") or "just now, opencode" in lines[2]
         lines = said(reflectd(box, "status"), 0).splitlines()
-        assert lines[-2] == "  session  ses_one  incomplete, 1 round  A title"
-        assert lines[-1].startswith(f"           {box.project}, ")
-        assert lines[-1].endswith(" ago, opencode, judged by the rules") or "just now, opencode" in lines[-1]
+        assert lines[1].startswith("  session  ses_one  not done, 1 round  A title  ")
+        assert len(lines) <= 10
+        elsewhere = said(reflectd(box, "status", cwd=box.home), 0)
+        assert "ses_one" not in elsewhere
+        assert "  others   1 more session (`reflectd status --full`)" in elsewhere
         (listed,) = json.loads(reflectd(box, "status", "--json").stdout)["sessions_shown"]
         now = listed["active_at"] + 2 * 86_400_000
         home = {**listed, "attempts": 2, "directory": str(Path("~/shop").expanduser())}
-        assert render(daemon.status(), [home], Paint(), now)[-2:] == [
-            "  session  ses_one  incomplete, 2 rounds  A title",
+        assert render(daemon.status(), [home], Paint(), now, full=True)[1:3] == [
+            "  session  ses_one  not done, 2 rounds  A title",
             "           ~/shop, 2 d ago, opencode, judged by the rules",
         ]
 
@@ -77,7 +82,9 @@ def test_status_says_quietly_that_a_mod_is_missing(box: Sandbox) -> None:
         assert one["mod"] is None
         for mod, end in ((None, ""), (True, ""), (False, ", without its mod")):
             status["instances"] = [{**one, "host": "claude-code", "mod": mod}]
-            (line,) = [line for line in render(status, [], Paint(), 0) if line.startswith("  host ")]
+            (line,) = [
+                line for line in render(status, [], Paint(), 0, full=True) if line.startswith("  host ")
+            ]
             assert line.endswith(f"in {box.project}{end}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from daemon import config, paths
 from daemon.cli.doctor import claude_code
-from daemon.cli.doctor.finding import About
+from daemon.cli.doctor.installation import About
 from daemon.cli.doctor.operation import judges
 from daemon.cli.setup.agents import look
 from daemon.cli.setup.claude_code import silenced

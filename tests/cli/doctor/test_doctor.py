@@ -133,7 +133,7 @@ def test_doctor_names_the_judge_of_each_host(box: Sandbox) -> None:
     with Daemon(box, **chosen):
         key = {"ANTHROPIC_API_KEY": "k", "REFLECTD_JUDGE_CLAUDE_CODE": "anthropic"}
         outcome, text, mend = checks(box, **auto, **key)[1]["judge"][1]
-        assert (outcome, "reflectd stop" in mend) == ("warn", True)
+        assert (outcome, "reflectd restart" in mend) == ("warn", True)
         assert "Claude Code -> the rules" in text
         assert "by this shell's settings: Anthropic's API" in text
 

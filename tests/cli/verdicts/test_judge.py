@@ -30,11 +30,11 @@ def put(box: Sandbox, session: str = "ses_one", at: int = 1_760_000_001_000) -> 
 
 def test_judge_a_labelled_case(box: Sandbox) -> None:
     """The verdict for people: what, why with the cited row, who judged and what it cost. 10 is incomplete."""
-    words = ("incomplete HIGH", "npx jest src/cart", "agrees", "offline rules")
+    words = ("not done HIGH", "npx jest src/cart", "agrees", "offline rules")
     text = said(reflectd(box, "judge", RED), 10, *words)
     assert "missing" in text
     assert "\n            E" in text  # the row behind the item
-    said(reflectd(box, "judge", GREEN), 11, "unscored  session", "0.00 USD")
+    said(reflectd(box, "judge", GREEN), 11, "not judged  session", "0.00 USD")
 
 
 def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
@@ -50,7 +50,7 @@ def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
 
 def test_judge_an_export_from_stdin(box: Sandbox) -> None:
     """`opencode export | reflectd judge -` needs neither a daemon nor its folders."""
-    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 11, "unscored", "Write hello.py")
+    said(reflectd(box, "judge", "-", stdin=EXPORT.read_bytes()), 11, "not judged", "Write hello.py")
     assert not box.state.exists() or not list(box.state.iterdir())
 
 
@@ -74,9 +74,8 @@ def test_judge_texts_cannot_move_the_cursor(box: Sandbox) -> None:
         (("judge", "--provider", "host", "x"), b"", "invalid choice"),
         (("judge", "--provider", "anthropic", str(RED)), b"", "ANTHROPIC_API_KEY"),
         (("judge", "nothing.jsonl"), b"", "nothing.jsonl"),
-        (("judge",), b"", "one of FILE"),
-        (("judge", "--last", "x.jsonl"), b"", "one of FILE"),
-        (("judge", "--all", "nothing"), b"", "no session"),
+        (("judge",), b"", "give FILE or --last"),
+        (("judge", "--last", "x.jsonl"), b"", "give FILE or --last"),
         (("case", "label", "nothing", "--expect", "complete"), b"", "case list"),
         (("case", "label", str(RED), "--expect", "done"), b"", "invalid choice"),
         (("case", "label", str(EXPORT), "--expect", "complete"), b"", "not a case"),
@@ -105,7 +104,7 @@ def test_judge_says_when_no_rule_decides(box: Sandbox) -> None:
     found = json.loads(SAMPLE.read_text("utf-8"))
     found["case"]["transcript"] = None
     found["case"]["evidence"] |= {"rows": [], "ending": "empty"}
-    said(reflectd(box, "judge", "-", stdin=json.dumps(found).encode()), 11, "unscored", "no row proves")
+    said(reflectd(box, "judge", "-", stdin=json.dumps(found).encode()), 11, "not judged", "no row proves")
 
 
 @pytest.mark.shows("I46")
@@ -121,11 +120,11 @@ async def test_judge_asks_a_model(box: Sandbox) -> None:
         server.script(Answers(verdict))
         env = local_model(server.url)
         done = await asyncio.to_thread(reflectd, box, "judge", "case.json", "--provider", "openai", **env)
-        said(done, 0, "awaiting_user", "DIFFERS", "openai local-model, 1 call", "100 tokens in, 20 out")
+        said(done, 0, "your turn", "DIFFERS", "openai local-model, 1 call", "100 tokens in, 20 out")
         said(done, 0, "unknown cost")
         assert server.left == 0
         assert secret not in json.dumps(server.got[0].body)
         assert "crash the importer" in json.dumps(server.got[0].body)
         env["REFLECTD_JUDGE_TIMEOUT_S"] = "5"
         done = await asyncio.to_thread(reflectd, box, "judge", "case.json", "--provider", "openai", **env)
-        said(done, 11, "unscored", "no judge answered", "openai")
+        said(done, 11, "not judged", "no judge answered", "openai")

@@ -1,19 +1,17 @@
-"""``reflectd judge`` on Claude Code's transcripts: one, the newest, a whole folder."""
+"""``reflectd judge`` on Claude Code's transcripts: one, or the newest."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from harness.machine.sandbox import REPO, Sandbox
-from tests.cli.reflect.person import ended, typed
 from tests.support.hosts.claude_code_story import Story
-from tests.support.machine.command_line import COMMAND, reflectd, said
+from tests.support.machine.command_line import reflectd, said
 
 DATA = REPO / "tests" / "data" / "claude"
 RED = DATA / "tests_fail_2.1.330.jsonl"
@@ -41,11 +39,11 @@ def test_judge_a_transcript(box: Sandbox) -> None:
     """Tests that failed after the last edit are seen through the file alone; 10 is incomplete. A turn that
     the person stopped does not count as unfinished work.
     """
-    text = said(reflectd(box, "judge", RED, "--provider", "offline"), 10, "incomplete HIGH", "pytest -q")
+    text = said(reflectd(box, "judge", RED, "--provider", "offline"), 10, "not done HIGH", "pytest -q")
     assert "Fix the rounding" in text
-    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 11, "unscored  session")
+    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 11, "not judged  session")
     done = reflectd(box, "judge", "-", "--provider", "offline", stdin=RED.read_bytes())
-    said(done, 10, "incomplete HIGH")
+    said(done, 10, "not done HIGH")
     found = json.loads(reflectd(box, "judge", STOPPED, *OFFLINE, "--json").stdout)
     assert (found["state"], found["reason"]) == ("stopped", "guard:aborted")
 
@@ -69,58 +67,17 @@ def test_last_is_the_newest_of_this_project(box: Sandbox) -> None:
     folder = keep(box, GREEN, RED)
     (folder / "begun.jsonl").write_bytes(b"")
     os.mkfifo(folder / "pipe.jsonl")
-    said(reflectd(box, *last), 10, "incomplete", "begun.jsonl", "is not a regular file")
-    said(reflectd(box, *last, cwd=deep), 10, "incomplete")
+    said(reflectd(box, *last), 10, "not done", "begun.jsonl", "is not a regular file")
+    said(reflectd(box, *last, cwd=deep), 10, "not done")
     (box.project / ".git").rename(box.root / "git")
-    said(reflectd(box, *last, cwd=deep), 10, "incomplete")
+    said(reflectd(box, *last, cwd=deep), 10, "not done")
     said(reflectd(box, *last, cwd=box.home), 2, "no session of")
     (box.home / ".claude").rename(box.home / "claude")
-    said(reflectd(box, *last, CLAUDE_CONFIG_DIR=str(box.home / "claude")), 10, "incomplete")
+    said(reflectd(box, *last, CLAUDE_CONFIG_DIR=str(box.home / "claude")), 10, "not done")
     for path in (box.home / "claude").rglob("*_2.1.*.jsonl"):
         path.unlink()
     done = reflectd(box, *last, CLAUDE_CONFIG_DIR=str(box.home / "claude"))
     said(done, 2, "no session of", "can be judged")
-
-
-@pytest.mark.shows("I36")
-def test_all_judges_a_folder(box: Sandbox) -> None:
-    """A line for each session and a table; a bad file is named and left out, and the exit code says so."""
-    folder = keep(box, GREEN, RED, STOPPED)
-    text = said(reflectd(box, "judge", "--all"), 0, "incomplete", "stopped", "33%", "sessions")
-    assert "NONE" not in text
-    assert len(re.findall(r"^(?:unscored|incomplete|stopped) .*_2\.1\.", text, re.MULTILINE)) == 3
-    odd = {"type": "user", "uuid": "u", "sessionId": "s", "promptSource": ["typed"]}
-    odd |= {"message": {"role": "user", "content": "Do it"}}
-    (folder / "odd.jsonl").write_text(json.dumps(odd) + "\n", "utf-8")
-    (folder / "empty.jsonl").write_bytes(b"")
-    (folder / "noise.jsonl").write_bytes(b"\x00\xff\n[[[[\n" * 100)
-    os.mkfifo(folder / "pipe.jsonl")
-    done = reflectd(box, "judge", "--all", folder, "--verbose")
-    text = said(done, 1, "not judged", "! E", "noise.jsonl", "odd.jsonl", "not a regular file")
-    assert text.count("nothing to judge by") == 3
-
-
-def test_all_as_json_is_a_line_each(box: Sandbox) -> None:
-    """One object a line on stdout: the verdict, the file, the request and the evidence; nothing else."""
-    folder = keep(box, GREEN, RED)
-    done = reflectd(box, "judge", "--all", folder, "--json")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [f["state"] for f in found] == ["unscored", "incomplete"]
-    assert found[1]["file"].endswith(RED.name)
-    assert found[1]["request"].startswith("Fix the rounding")
-    assert any(r["open"] for r in found[1]["evidence"])
-    assert done.stderr == ""
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_all_shows_a_bar_on_a_terminal_only(box: Sandbox) -> None:
-    """The bar is drawn on stderr when it is a terminal, and removed at the end."""
-    folder = keep(box, GREEN, RED)
-    shell = ["sh", "-c", f"{shlex.join(COMMAND)} judge --all {folder} >out"]
-    code, shown = ended(typed(box, [], command=shell, TERM="xterm"))
-    assert (code, "1/2" in shown) == (0, True)
-    assert shown.endswith("\r\x1b[K")
-    assert "\x1b" not in (box.project / "out").read_text()
 
 
 def test_a_last_line_without_its_end_counts(box: Sandbox) -> None:

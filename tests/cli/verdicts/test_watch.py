@@ -75,7 +75,7 @@ def test_watch_prints_a_line_per_verdict(box: Sandbox) -> None:
             judged_in(folder, daemon, f"ses_{folder.name}")
             lines = people.wait_lines(seen)
         assert [re.search(r"ses_(\w+)", line)[1] for line in lines] == ["below", "project"]  # type: ignore[index]
-        assert all("incomplete HIGH" in line and "pytest" in line for line in lines), lines
+        assert all("not done HIGH" in line and "pytest" in line for line in lines), lines
         assert people.end() == 130
         for args, words in (
             (["--dir", "."], f"watching {below};"),
@@ -100,7 +100,7 @@ def test_watch_everywhere_names_the_project_and_replays_the_last(box: Sandbox) -
         places = ("~/elsewhere  ses_1", f"{box.project}  ses_2", f"{box.project}  ses_new")
         for line, place in zip(lines, places, strict=True):
             assert f"  {place}  " in line
-            assert "incomplete HIGH (sent)" in line
+            assert "not done HIGH (feedback)" in line
         assert len(ran.read_text()) == 1
         with Watching(box, "--last", "9") as watching:
             assert [x.split()[1] for x in watching.wait_lines(3)] == ["ses_0", "ses_2", "ses_new"]
@@ -115,7 +115,7 @@ def test_a_long_line_of_watch_hangs_below_the_time() -> None:
     entry = {"session": "ses_1", "kind": "verdict", "state": "incomplete", "at": NOW}
     entry |= {"directory": "/srv/shop", "feedback": "to do " * 20}
     first, *more = told(entry, Paint(width=60), everywhere=True).splitlines()
-    assert "/srv/shop  ses_1  incomplete" in first
+    assert "/srv/shop  ses_1  not done" in first
     assert more
     assert all(line.startswith(" " * 10) and len(line) <= 60 for line in more)
 
@@ -181,6 +181,7 @@ def test_watch_as_json_everywhere(box: Sandbox) -> None:
 def test_watch_needs_a_daemon_and_survives_its_restart(box: Sandbox) -> None:
     """Exit code 1 when none is there at the start; later it says so and connects again."""
     said(reflectd(box, "watch"), 1, "reflectd start")
+    said(reflectd(box, "watch", "--exec", "no-such-program -x"), 2, "there is no command no-such-program")
     with Daemon(box) as daemon, Watching(box) as watching:
         daemon.stop()
         wait_until(lambda: "the daemon is gone" in watching.errors, "a word", lambda: watching.errors)
@@ -243,9 +244,12 @@ def alive(pid: int) -> bool:
     ("entry", "words"),
     [
         ({"kind": "skip", "guard": "child", "reason": "a child\x1b[2J"}, ["left alone: child"]),
-        ({"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"}, ["unscored", "no reply"]),
-        ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["complete", "0.0123 USD"]),
-        ({"kind": "verdict", "state": "stopped", "reason": "guard:aborted"}, ["guard:aborted"]),
+        (
+            {"kind": "verdict", "state": "unscored", "reason": "unscored: no reply"},
+            ["not judged", "no reply"],
+        ),
+        ({"kind": "verdict", "state": "complete", "judge": {"cost": 0.0123}}, ["done", "0.0123 USD"]),
+        ({"kind": "verdict", "state": "stopped", "reason": "guard:aborted"}, ["you stopped it"]),
         ({"kind": "judging"}, ["judging"]),
         ({"kind": "verdict", "at": 10**30, "state": 5, "judge": 7, "title": None}, ["?"]),
     ],
