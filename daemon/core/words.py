@@ -25,13 +25,13 @@ NAMES: Final = {
 """A verdict's state in words. JSON keeps the states themselves."""
 UNJUDGED: Final = "no model judged it, and the calls prove neither that it is done nor that it is not; quiet"
 STATES: Final = {
-    "complete": "the task is done; nothing was sent",
+    "complete": "the task is done",
     "incomplete": "the task is not done",
-    "awaiting_user": "the agent waits for you; nothing was sent",
-    "stopped": "reflectd gave up on this task; nothing more is sent",
-    "unscored": "nobody could tell; nothing was sent",
-    "error": "judging or the host failed; nothing was sent",
-    "skipped": "the turn was not judged; nothing was sent",
+    "awaiting_user": "the agent waits for you",
+    "stopped": "reflectd gave up on this task",
+    "unscored": "nobody could tell",
+    "error": "judging or the host failed",
+    "skipped": "the turn was not judged",
 }
 OUTCOMES: Final = {
     "done": "it reached the agent",
