@@ -225,7 +225,7 @@ def evaluate(case: Case, texts: Mapping[str, str]) -> Generator[Prompt, Reply, O
             prompt = Prompt(
                 purpose="compaction",
                 tier="fast",
-                system=texts["compaction"],
+                system=texts["compaction"].replace("{nonce}", case.nonce),
                 text=text,
                 session=case.session,
                 model=case.model,

@@ -250,7 +250,7 @@ def ask(case: Case, texts: Mapping[str, str]) -> Prompt:
     return Prompt(
         purpose="stuck",
         tier="fast",
-        system=texts["stuck"],
+        system=texts["stuck"].replace("{nonce}", case.nonce),
         text=fill(texts["stuck_case"], values),
         session=case.session,
         model=case.model,

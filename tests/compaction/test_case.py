@@ -124,6 +124,12 @@ def test_one_good_reply_is_enough() -> None:
     assert (outcome.why, outcome.provider, outcome.bad) == ("Tests are open.", "scripted", ())
 
 
+def test_the_rules_may_name_the_marker() -> None:
+    """docs/prompts.md: `{nonce}` in `compaction.txt` is filled in."""
+    texts = {**PROMPTS, "compaction": "The marker is {nonce}. Answer {}."}
+    assert next(evaluate(case(), texts)).system == f"The marker is {NONCE}. Answer {{}}."
+
+
 def test_every_action_of_the_seed() -> None:
     """Each row of the action table is read as it is."""
     assert [run(evaluate(case(), PROMPTS), GOOD | {"action": action})[0].action for action in ACTIONS] == [

@@ -102,6 +102,12 @@ def test_one_prompt_with_what_the_seed_names() -> None:
     assert found.message == GOOD["nudgeMessage"]
 
 
+def test_the_rules_may_name_the_marker() -> None:
+    """docs/prompts.md: `{nonce}` in `stuck.txt` is filled in."""
+    texts = {**TEXTS, "stuck": "The marker is {nonce}. Answer {}."}
+    assert next(assess(case(BUSY), texts)).system == "The marker is n0. Answer {}."
+
+
 @pytest.mark.shows("I18", "I30", "I48")
 @pytest.mark.parametrize(
     "reply",
