@@ -27,18 +27,17 @@ from . import __version__, log, paths
 from .clock import SystemClock
 from .core.errors import ReflectdError, Unavailable
 from .core.ports import Client
+from .engine.calls import Models
 from .engine.engine import assemble
 from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
 from .engine.features.quality import Quality
 from .engine.features.stuck import Stuck
-from .engine.health import Health
 from .engine.instances import Instances
-from .engine.models import Models
 from .engine.status import StatusReport
 from .engine.upgrade import Upgrade
-from .engine.world import World
+from .engine.world import Health, World
 from .files import trust as trust_file
 from .files.atomic import remove_leftovers, write_atomic
 from .files.project_rules import ProjectRules
@@ -217,7 +216,6 @@ class Daemon:
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
-        filing = asyncio.create_task(self.engine.filing.run(), name="filing")
         workers = [
             asyncio.create_task(self._guarded(work, name), name=name)
             for work, name in (
@@ -252,8 +250,8 @@ class Daemon:
             for client in self._clients:
                 await client.close()
             await self.world.embedder.close()
-            filing.cancel()
-            await asyncio.gather(filing, *workers, return_exceptions=True)
+            self.engine.filing.close()
+            await asyncio.gather(*workers, return_exceptions=True)
             with contextlib.suppress(OSError):
                 if not self._lasting and self.paths.socket_file.read_text("utf-8").strip() == str(
                     self.paths.socket

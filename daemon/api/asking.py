@@ -51,9 +51,9 @@ class Asking:
         """
         from ..clock import SystemClock
         from ..core.guards import Limits
+        from ..core.llm import drive
         from ..core.ports import Client
         from ..engine.calls import Calls
-        from ..engine.drive import drive
 
         providers = self.providers()
         clock = self.clock or SystemClock()

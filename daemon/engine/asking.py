@@ -7,20 +7,20 @@ judge is refused again and again.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
+from ..core.llm import drive
 from ..core.orders import ShowToast
 from ..core.redact import redact_head
 from ..judge.flow import judge
 from ..store import dead_letters
 from ..store.dead_letters import RAW_CHARS, DeadLetter
 from .calls import REFUSED
-from .drive import drive
-from .foretold import Formed
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -31,9 +31,44 @@ if TYPE_CHECKING:
     from ..core.reply import BadForm
     from ..core.session import Session
     from ..judge.case import Case
+    from ..judge.flow import Opinion
     from .calls import OnLimit
     from .instances import Instances
     from .world import World
+
+# Opinions on an answer that has not ended its turn yet.
+#
+# In `run` mode the host asks before it exits. The judge's opinion on that text is kept until the idle that
+# follows, so that the same text is not judged twice.
+
+KEPT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """An opinion, the case that it is about, and how long the judge took, in ms."""
+
+    case: Case
+    opinion: Opinion
+    ms: int
+
+
+class Foretold:
+    """At most one opinion for each session; the oldest is forgotten first."""
+
+    def __init__(self) -> None:
+        self._formed: OrderedDict[str, Formed] = OrderedDict()
+
+    def keep(self, session: str, formed: Formed) -> None:
+        """Keep it for the idle that follows."""
+        self._formed[session] = formed
+        while len(self._formed) > KEPT:
+            self._formed.popitem(last=False)
+
+    def take(self, session: str) -> Formed | None:
+        """The session's opinion, which is forgotten with that."""
+        return self._formed.pop(session, None)
+
 
 OFF = "reflectd was switched off while the model was asked"
 

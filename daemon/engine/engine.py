@@ -13,28 +13,24 @@ from ..core.errors import Unavailable
 from ..core.guards import may_judge
 from ..core.session import FINAL_FOR_TASK, settled, unread, unread_turn
 from ..core.verdict import Verdict
-from .asking import Asking
-from .commit import Commit
+from .asking import Asking, Foretold
+from .commit import Commit, Persist
 from .delivery import Delivery
 from .features.feature import Feature, Parts
 from .features.registry import Features
 from .filing import Filing
-from .foretold import Foretold
 from .hosts.claude_code import ClaudeCode
 from .hosts.host import capabilities
 from .hosts.opencode import Opencode
 from .intake import Intake
 from .jobs import Jobs
-from .messages import Messages
+from .messages import Messages, Workspaces
 from .nudges import Nudges
 from .offering import Offering
-from .persist import Persist
 from .reconnect import Reconnect
-from .round import Rounds
-from .schedule import Schedule
+from .round import Rounds, Schedule
 from .timers import Due, Timers
 from .upkeep import Upkeep
-from .workspaces import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from ..core.transcript import Model
 from ..core.verdict import Verdict
 from ..store import sessions as rows
 from ..store import switches
-from .large import beside
+from .threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 
     from ..core.orders import ResultStatus
     from .asking import Asking
-    from .commit import Commit
+    from .commit import Commit, Persist
     from .delivery import Delivery
     from .features.registry import Features
     from .filing import Filing
     from .hosts.host import Host, Instance, Mode
     from .instances import Instances
     from .jobs import Jobs
+    from .messages import Workspaces
     from .offering import Offering
-    from .persist import Persist
     from .reconnect import Reconnect
-    from .schedule import Schedule
-    from .workspaces import Workspaces
+    from .round import Schedule
     from .world import World
 
 ID_CHARS = 200

@@ -12,13 +12,13 @@ from .world import DAY_MS
 if TYPE_CHECKING:
     from ..core.session import Session
     from ..store.outbox import Stored
+    from .commit import Persist
     from .delivery import Delivery
     from .features.registry import Features
     from .hosts.host import Instance
     from .instances import Instances
     from .messages import Messages
-    from .persist import Persist
-    from .schedule import Schedule
+    from .round import Schedule
     from .timers import Timers
     from .world import World
 

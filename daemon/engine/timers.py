@@ -19,7 +19,7 @@ from ..store import timers as rows
 if TYPE_CHECKING:
     from ..core.pending import Pending, PendingKind
     from ..store.db import Statement
-    from .persist import Persist
+    from .commit import Persist
     from .world import World
 
 LONGEST_S = 60.0

@@ -18,7 +18,7 @@ from daemon import config, log
 from daemon.core.session import Session
 from daemon.core.settings import Settings
 from daemon.core.workspace import ChangedFiles
-from daemon.engine.workspaces import KEPT, LATE_MS, Workspaces
+from daemon.engine.messages import KEPT, LATE_MS, Workspaces
 from daemon.files import git
 from daemon.files.trust import Trust
 from daemon.files.workspace import Workspace

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from ..asking import Asking
+    from ..asking import Asking, Foretold
     from ..commit import Commit
     from ..delivery import Delivery
     from ..filing import Filing
-    from ..foretold import Foretold
     from ..hosts.host import Instance
     from ..instances import Instances
     from ..jobs import Jobs

@@ -29,7 +29,7 @@ from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.moved import has_order, moved_on
 from ...hosts.claude_code.shells import still_running
-from ..large import beside
+from ..threads import beside
 from .claude_code_files import Files
 from .claude_code_mod import Mods
 from .claude_code_shells import Shells
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
-    from ..schedule import Schedule
+    from ..round import Schedule
     from ..world import World
     from .host import Instance, Mode
 
