@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     from .instances import Instances
     from .world import World
 
-# Opinions on an answer that has not ended its turn yet.
-#
-# In `run` mode the host asks before it exits. The judge's opinion on that text is kept until the idle that
-# follows, so that the same text is not judged twice.
-
 KEPT: Final = 100
 
 
@@ -51,23 +46,6 @@ class Formed:
     case: Case
     opinion: Opinion
     ms: int
-
-
-class Foretold:
-    """At most one opinion for each session; the oldest is forgotten first."""
-
-    def __init__(self) -> None:
-        self._formed: OrderedDict[str, Formed] = OrderedDict()
-
-    def keep(self, session: str, formed: Formed) -> None:
-        """Keep it for the idle that follows."""
-        self._formed[session] = formed
-        while len(self._formed) > KEPT:
-            self._formed.popitem(last=False)
-
-    def take(self, session: str) -> Formed | None:
-        """The session's opinion, which is forgotten with that."""
-        return self._formed.pop(session, None)
 
 
 OFF = "reflectd was switched off while the model was asked"
@@ -94,6 +72,7 @@ class Asking:
         self._told_limits: set[tuple[int, str, str]] = set()
         self._calls: dict[str, set[asyncio.Task[Reply]]] = {}  # those under way, by session
         self._told_refused: set[str] = set()
+        self._early: OrderedDict[str, Formed] = OrderedDict()
 
     async def run(
         self,
@@ -135,6 +114,18 @@ class Asking:
         """Switched off: the calls about it are cancelled. Their flows go on as if no model had answered."""
         for call in self._calls.get(session, ()):
             call.cancel()
+
+    def keep(self, session: str, formed: Formed) -> None:
+        """Keep an opinion on a text that has not ended its turn (`opencode run` asks before it exits) for the
+        idle that follows, so that the text is not judged twice.
+        """
+        self._early[session] = formed
+        while len(self._early) > KEPT:
+            self._early.popitem(last=False)
+
+    def take(self, session: str) -> Formed | None:
+        """The opinion that was kept, which is forgotten with that."""
+        return self._early.pop(session, None)
 
     async def judge(self, case: Case, s: Session) -> Formed:
         """The judge's opinion. Over the limit on spending the rules judge, and the person is told once."""

@@ -1,14 +1,17 @@
-"""Makes decisions final: the state, the verdict, the orders and what follows from them in one transaction.
+"""Stores state and decisions: a decision, its state, its orders and what follows from it in one transaction.
 
-An order leaves only after that transaction. When it fails, the state goes back to what it was and nothing is
-sent.
+``flush`` stores what events changed, with group commit: while one commit runs, the next one gathers. Memory
+is ahead of the database only until it returns. A decision and the state that it leads to are taken in the same
+step of the loop, and only one write runs at a time, so no other session's write can store a decided state
+without its verdict (I21, I42). An order leaves only after the transaction and its sync; when one fails, the
+state goes back and nothing is sent. No write waits for a sync.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable
 from ..core.orders import Prompting
@@ -22,31 +25,19 @@ from .jobs import FACTS
 from .world import DATABASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from ..core.orders import StoredOrder
     from ..core.session import Phase, Session
     from ..core.transcript import Transcript
     from ..judge.case import Case
-    from ..log import Logger
+    from ..judge.decide import Decision
     from ..store.db import Statement
+    from .features.registry import Features
     from .filing import Filing
     from .jobs import Jobs
     from .messages import Workspaces
     from .world import World
-
-# Writes session state through to the database with group commit: while one commit runs, the next one
-# gathers.
-#
-# Memory is ahead of the database only until ``flush`` returns. What could not be stored stays unsaved and
-# goes with the next try.
-#
-# A decision and the state that it leads to are stored in one transaction, never apart: ``decide`` takes
-# both in the same step of the loop, and only one write runs at a time. So no other session's write can
-# store a decided state without its verdict (I21, I42).
-#
-# A decision is over when it is synced too. That takes as long as the disk takes, so the next write does not
-# wait for it: an event never waits for a sync.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,40 +203,6 @@ def _refuse(done: asyncio.Future[None], error: Unavailable) -> None:
 CLOSED = "task.closed"
 
 
-class Judged(Protocol):
-    """Whoever is told of verdicts: all features together."""
-
-    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
-        """See ``Feature.deciding``."""
-        ...
-
-    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
-        """See ``Feature.judged``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """Await it: the stored orders, which may be sent now; None when nothing was stored: send nothing."""
-
-    stored: asyncio.Future[None]
-    orders: list[Stored]
-    jobs: Jobs
-    log: Logger
-
-    def __await__(self) -> Generator[Any, None, list[Stored] | None]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> list[Stored] | None:
-        try:
-            await self.stored
-        except Unavailable as e:
-            self.log.warning("decision not stored, nothing is sent", error=str(e))
-            return None
-        self.jobs.wake()
-        return self.orders
-
-
 class Commit:
     """Stores what was decided."""
 
@@ -256,7 +213,7 @@ class Commit:
         jobs: Jobs,
         filing: Filing,
         workspaces: Workspaces,
-        features: Judged,
+        features: Features,
     ) -> None:
         self._world = world
         self._persist = persist
@@ -266,18 +223,26 @@ class Commit:
         self._features = features
 
     def decide(
+        self, decision: Decision, instance: str, case: Case | None = None
+    ) -> asyncio.Future[list[Stored] | None]:
+        """As ``store``, with the turn's verdict. ``case``: none where the turn was not judged."""
+        session, verdict = decision.session, decision.verdict
+        statements = [verdicts.add(verdict, session.directory)]
+        if case is not None:
+            statements += self._features.deciding(verdict, case, session.directory)
+        return self.store(session, decision.orders, verdict.turn, instance, statements, verdict)
+
+    def store(
         self,
         after: Session,
         orders: Sequence[StoredOrder],
         turn: str,
         instance: str,
+        more: Sequence[Statement] = (),
         verdict: Verdict | None = None,
-        case: Case | None = None,
-    ) -> Decided:
-        """The session moves on in this very step; await the result for when that is stored.
-
-        ``verdict``: the turn's. Without one the orders are nudges. ``case``: what was judged, if anything
-        was.
+    ) -> asyncio.Future[list[Stored] | None]:
+        """The session moves on in this very step. Await the stored orders, which may be sent then; None:
+        nothing was stored, so send nothing. Without a verdict the orders are nudges.
         """
         world, now = self._world, self._world.clock.now_ms()
         if any(isinstance(order, Prompting) for order in orders):
@@ -294,16 +259,22 @@ class Commit:
             )
             for order in orders
         ]
-        statements: list[Statement] = []
-        if verdict is not None:
-            statements.append(verdicts.add(verdict, after.directory))
-            if case is not None:
-                statements += self._features.deciding(verdict, case, after.directory)
-        if rows:
-            statements.append(outbox.add(rows))
-        statements += self.closing(before, after)
+        statements = [*more, *([outbox.add(rows)] if rows else ()), *self.closing(before, after)]
         stored = self._persist.decide(after, *statements, undo=lambda: self._undo(after.id, before, verdict))
-        return Decided(stored, rows, self._jobs, self._world.log.bind(session=after.id))
+        answer: asyncio.Future[list[Stored] | None] = stored.get_loop().create_future()
+
+        def told(_: object) -> None:
+            error = None if stored.cancelled() else stored.exception()
+            if error is not None:
+                text = "decision not stored, nothing is sent"
+                world.log.bind(session=after.id).warning(text, error=str(error))
+            else:
+                self._jobs.wake()
+            if not answer.done():
+                answer.set_result(rows if error is None else None)
+
+        stored.add_done_callback(told)
+        return answer
 
     def _undo(self, session: str, before: Session | None, verdict: Verdict | None) -> None:
         """Nothing was stored: the counters go back, and a turn that was judged ends in `error`."""

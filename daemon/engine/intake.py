@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .jobs import Jobs
     from .messages import Workspaces
     from .offering import Offering
-    from .reconnect import Reconnect
+    from .recover import Reconnect
     from .round import Schedule
     from .world import World
 

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from ..commit import Judged
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from ..asking import Asking, Foretold
+    from ..asking import Asking
     from ..commit import Commit
     from ..delivery import Delivery
     from ..filing import Filing
@@ -41,8 +39,12 @@ if TYPE_CHECKING:
 Place = Literal["lessons", "late_lessons"]
 
 
-class Others(Judged, Protocol):
+class Others(Protocol):
     """All features together, as one of them may see them."""
+
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
+        """See ``Feature.judged``."""
+        ...
 
     def named(self, name: str) -> Feature | None:
         """The feature of this name."""
@@ -63,7 +65,6 @@ class Parts:
     nudges: Nudges
     timers: Timers
     jobs: Jobs
-    foretold: Foretold
     features: Others
 
 
