@@ -45,7 +45,6 @@ from .files.prompts import Prompts
 from .files.trust import Trust
 from .files.verdict import VerdictFiles
 from .files.watch import watch
-from .files.workspace import Workspace
 from .keys import Keys
 from .learning.embed.vectors import SharedEmbedder
 from .learning.lessons.feature import Memory
@@ -157,7 +156,7 @@ class Daemon:
             embedder=SharedEmbedder(lambda: _embedder(settings, by_host=keys is not None and keys.by_host)),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
-        self.engine = assemble(self.world, instances, files, Workspace(trust), features)
+        self.engine = assemble(self.world, instances, files, features)
         self.upgrade = Upgrade(self.world, self.engine.intake, self._idle, leaves=leaves)
         self.status = StatusReport(
             self.world,

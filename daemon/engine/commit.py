@@ -1,10 +1,10 @@
-"""Stores state and decisions: a decision, its state, its orders and what follows from it in one transaction.
+"""Stores state and decisions: a decision with its state, its orders and what follows, in one transaction.
 
 ``flush`` stores what events changed, with group commit: while one commit runs, the next one gathers. Memory
-is ahead of the database only until it returns. A decision and the state that it leads to are taken in the same
-step of the loop, and only one write runs at a time, so no other session's write can store a decided state
-without its verdict (I21, I42). An order leaves only after the transaction and its sync; when one fails, the
-state goes back and nothing is sent. No write waits for a sync.
+is ahead of the database only until it returns. A decision and its state are taken in the same step of the
+loop, and only one write runs at a time, so no other session's write can store a decided state without its
+verdict (I21, I42). An order leaves only after the transaction and its sync; when one fails, the state goes
+back and nothing is sent. No write waits for a sync.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .features.registry import Features
     from .filing import Filing
     from .jobs import Jobs
-    from .messages import Workspaces
     from .world import World
 
 
@@ -212,14 +211,12 @@ class Commit:
         persist: Persist,
         jobs: Jobs,
         filing: Filing,
-        workspaces: Workspaces,
         features: Features,
     ) -> None:
         self._world = world
         self._persist = persist
         self._jobs = jobs
         self._filing = filing
-        self._workspaces = workspaces
         self._features = features
 
     def decide(
@@ -301,7 +298,6 @@ class Commit:
         task = closed(before, after, self._world.clock.now_ms())
         if task is None:
             return []
-        self._workspaces.ended(task.session)
         return [self._jobs.statement(CLOSED, f"{task.session} {task.task}", asdict(task), lane=FACTS)]
 
     def corrected(self, now: Session, transcript: Transcript) -> Session:

@@ -20,7 +20,7 @@ from .hosts.claude_code import ClaudeCode
 from .hosts.opencode import Opencode
 from .intake import Intake
 from .jobs import Jobs
-from .messages import Messages, Workspaces
+from .messages import Messages
 from .nudges import Nudges
 from .offering import Offering
 from .recover import Abandoned, Reconnect
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..files.verdict import VerdictFiles
-    from ..files.workspace import Workspace
     from .instances import Instances
     from .world import World
 
@@ -72,7 +71,6 @@ def assemble(
     world: World,
     instances: Instances,
     files: VerdictFiles,
-    workspace: Workspace,
     features: Sequence[MakeFeature],
 ) -> Engine:
     """Build every part once, those first that others are given."""
@@ -81,10 +79,9 @@ def assemble(
     jobs = Jobs(world)
     timers = Timers(world, persist)
     every = Features(world)
-    workspaces = Workspaces(world, workspace)
-    commit = Commit(world, persist, jobs, filing, workspaces, every)
+    commit = Commit(world, persist, jobs, filing, every)
     delivery = Delivery(world, instances, filing, every)
-    messages = Messages(world, instances, workspaces)
+    messages = Messages(world, instances)
     asking = Asking(world, instances)
     nudges = Nudges(world, instances, messages, commit, delivery, timers)
     parts = Parts(world, instances, messages, asking, commit, delivery, filing, nudges, timers, jobs, every)
@@ -104,7 +101,6 @@ def assemble(
         jobs,
         every,
         Reconnect(world, persist, instances, messages, delivery, schedule, timers, every),
-        workspaces,
         offering,
         asking,
     )

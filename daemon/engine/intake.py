@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .hosts.host import Host, Instance, Mode
     from .instances import Instances
     from .jobs import Jobs
-    from .messages import Workspaces
     from .offering import Offering
     from .recover import Reconnect
     from .round import Schedule
@@ -74,7 +73,6 @@ class Intake:
         jobs: Jobs,
         features: Features,
         reconnect: Reconnect,
-        workspaces: Workspaces,
         offering: Offering,
         asking: Asking,
     ) -> None:
@@ -90,7 +88,6 @@ class Intake:
         self._jobs = jobs
         self._features = features
         self._reconnect = reconnect
-        self._workspaces = workspaces
         self._offering = offering
         self._asking = asking
         self._questions = features.questions()
@@ -358,7 +355,6 @@ class Intake:
                 self._schedule.supersede(before, "human_typed")
                 self._filing.outdated(after.id)
                 self._delivery.expire(after.id)
-                self._workspaces.began(after, event.t)
             case ev.SessionBusied() if before is not None and not before.busy:
                 # perhaps a command of the person's own (`!ls`): then the next idle has the same turn judged
                 self._schedule.cancel(after.id, "the agent went on")

@@ -1,5 +1,4 @@
-"""``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used. With
-``--git`` it does the same for running git in the project's repository (``trust_git``).
+"""``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used.
 
 Stores the digest of exactly the texts that it showed. It shows control characters and invisible ones as
 escapes, so that a text can't hide a part of itself. Without a terminal to ask on, it trusts nothing unless
@@ -22,7 +21,7 @@ from .confirm import agreed
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.trust import Kind, Trust
+    from ...files.trust import Trust
     from ...learning.playbook.project_playbook import ProjectPlaybook
     from ..render import Style
 
@@ -31,27 +30,15 @@ after you have looked at them here and trusted them. When one of them changes, y
 prompts, in ~/.config/reflectd/prompts, are used without this.
 
 The preferences that it brings (.claude/memory/preferences.md) are shown too: agents are given them only after
-you have trusted them, on a terminal.
-
-With --git you let reflectd run `git status` in the project's repository (setting judge.git_status), after
-looking at its git configuration and attributes, which can name programs that git starts. When one of them
-changes, you are asked again."""
+you have trusted them, on a terminal."""
 EPILOG = """examples:
   reflectd trust                   show this project's prompts and ask
   reflectd trust --show            show them, ask nothing
   reflectd trust --remove          stop using them
-  reflectd trust --git             show how git is set up here, and ask
-  reflectd trust --git --remove    stop running git here
   reflectd trust --list            everything that you trust
 
 exit codes: 0 done, or nothing to do; 1 you said no, or the file system refused; 2 wrong arguments, prompts
-or a repository that can't be used, or no terminal to ask on (add --yes)"""
-
-GIT_STATES = {
-    "changed": "run `reflectd trust --git` there",
-    "gone": "there is no repository that can be used",
-    "refused": "`reflectd trust --git --show` says why",
-}
+that can't be used, or no terminal to ask on (add --yes)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +61,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog=EPILOG,
     )
     parser.add_argument("dir", nargs="?", metavar="DIR", help="exactly this folder (this project)")
-    parser.add_argument("--git", action="store_true", help="trust git in the repository, not the prompts")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="show what there is and whether it is trusted")
     what.add_argument("--remove", action="store_true", help="trust this project no longer")
@@ -103,10 +89,6 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"there is no folder {folder}")
     if args.remove:
         return _remove(trust, folder, args, where.state_dir)
-    if args.git:
-        from .trust_git import trust as trust_git
-
-        return trust_git(trust, folder, args, settings)
     from ...learning.playbook.project_playbook import ProjectPlaybook
 
     code = _trust(trust, folder, args, where.state_dir)
@@ -168,25 +150,18 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.trust import project_of
 
-    kind: Kind = "projects"
-    what, used = f"{folder} is", "using its prompts"
-    if args.git:
-        from .trust_git import top_of
-
-        folder, kind = top_of(folder), "git"
-        what, used = f"git in {folder} is", "running git there"
-    grants, problem = trust.load(kind)
+    what = f"{folder} is"
+    grants, problem = trust.load()
     there = project_of(folder) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
     gone = 0
     if not args.dry_run:
         if there:
-            trust.revoke(folder, kind)
-        if not args.git:
-            from .trust_preferences import remove
+            trust.revoke(folder)
+        from .trust_preferences import remove
 
-            gone = remove(folder, state_dir)
+        gone = remove(folder, state_dir)
     if args.json:
         changed = (there and not args.dry_run) or bool(gone)
         done = {"trusted": there and args.dry_run, "changed": changed}
@@ -196,7 +171,7 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
     elif args.dry_run:
         print(f"{what} trusted; it would no longer be.")
     else:
-        print(f"{what} no longer trusted. A running reflectd stops {used}.")
+        print(f"{what} no longer trusted. A running reflectd stops using its prompts.")
     if gone and not args.json:
         print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
@@ -205,7 +180,6 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
 def _list(trust: Trust, args: argparse.Namespace) -> int:
     from ...files.prompts import read_project
     from ...files.trust import digest
-    from .trust_git import listed
 
     grants, problem = trust.load()
     if problem:
@@ -215,13 +189,11 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
         texts = read_project(name).texts
         state = "used" if digest(texts) == grant.sha256 else "changed" if texts else "gone"
         found.append({"directory": name, "state": state, "at": grant.at})
-    repositories = listed(trust)
     if args.json:
-        _print_json({"projects": found, "git": repositories})
+        _print_json({"projects": found})
         return 0
     _rows(found, "prompts", {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"})
-    _rows(repositories, "git", GIT_STATES)
-    if not found and not repositories:
+    if not found:
         print("You trust no project.")
     return 0
 
