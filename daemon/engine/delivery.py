@@ -87,11 +87,6 @@ class Delivery:
             failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")
             self._filing.final(failed, s.directory)
             return
-        if formed is not None:
-            if instance.debug or world.settings.log.debug:
-                evidence = [asdict(r) for r in formed.case.evidence.rows]
-                log.debug("case", evidence=evidence, feedback=verdict.feedback)
-            self._filing.case(formed.case, formed.opinion, decision)
         watched = instance.can.order_stream and instance.mode in {"tui", "unknown"}
         for row in rows:
             feedback = isinstance(row.order, SendFeedback)
@@ -104,6 +99,11 @@ class Delivery:
             if feedback:
                 verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
         self._filing.final(verdict, s.directory)
+        if formed is not None:
+            self._filing.case(formed.case, formed.opinion, decision)
+            if instance.debug or world.settings.log.debug:
+                evidence = [asdict(r) for r in formed.case.evidence.rows]
+                log.debug("case", evidence=evidence, feedback=verdict.feedback)
         self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
