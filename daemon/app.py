@@ -13,7 +13,6 @@ import itertools
 import os
 import secrets
 import signal
-import sys
 import time
 from importlib import import_module
 from pathlib import Path
@@ -93,7 +92,6 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
 TICK_S = 5.0
 JUMP_S = 60.0
 DRAIN_S = 5.0
-SWITCH_S = 0.0005  # threads that compute hold the loop up no longer (Python: 5 ms)
 LEFT_NS = 60_000_000_000  # a temporary file that is older belongs to nobody any more
 MOST_FOLDERS = 1_000  # of the state folder that are looked through for them
 
@@ -186,7 +184,6 @@ class Daemon:
 
         ``inherited``: the socket of a service manager. It stays where it is, and so does its address.
         """
-        sys.setswitchinterval(SWITCH_S)
         e = self.engine
         routes = Routes(
             e.intake, e.instances, e.claude, self.status, e.features, self.site, e.upkeep, os.getuid()
