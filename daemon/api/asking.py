@@ -51,8 +51,7 @@ class Asking:
         """
         from ..clock import SystemClock
         from ..core.guards import Limits
-        from ..core.llm import drive
-        from ..core.ports import Client
+        from ..core.ports import Client, drive
         from ..engine.calls import Calls
 
         providers = self.providers()

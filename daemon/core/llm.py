@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal
 
-from .errors import BadReply, ReflectdError, Unavailable
 from .evidence import Evidence
 from .transcript import Model
-
-if TYPE_CHECKING:
-    from .ports import Clock
 
 Tier = Literal["fast", "judge", "reflect"]
 
@@ -66,26 +61,3 @@ class Reply:
     data: dict[str, object] | None = None
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
-
-
-Result = TypeVar("Result")
-Ask = Callable[[Prompt, float], Awaitable[Reply]]
-
-
-async def drive(flow: Generator[Prompt, Reply, Result], ask: Ask, clock: Clock, deadline_s: float) -> Result:
-    """The flow's result. The flow decides what a failure means; ``deadline_s`` is for all its calls."""
-    try:
-        prompt = next(flow)
-        end = clock.monotonic() + deadline_s
-        while True:
-            try:
-                reply = await ask(prompt, end - clock.monotonic())
-            except (Unavailable, BadReply) as e:
-                prompt = flow.throw(e)
-            except ReflectdError as e:
-                prompt = flow.throw(Unavailable(str(e)))
-            else:
-                prompt = flow.send(reply)
-    except StopIteration as stop:
-        result: Result = stop.value
-        return result

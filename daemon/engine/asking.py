@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
-from ..core.llm import drive
 from ..core.orders import ShowToast
+from ..core.ports import drive
 from ..core.redact import redact_head
 from ..judge.flow import judge
 from ..store import dead_letters

@@ -6,12 +6,12 @@ A fallback is logged once when it starts and once when it ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import BadReply, Fault, ReflectdError, Unavailable, UserError
 from ..core.fast import Offered
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from ..store.sessions import Sessions
     from .hosts.host import Instance
     from .instances import Instances
-    from .world import Spawn
 
 # Who may be asked: the providers with their budget, and how a host lends its models to its own sessions.
 
@@ -115,7 +114,7 @@ class Models:
         instances: Instances,
         clock: Clock,
         log: Logger,
-        spawn: Spawn,
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
         self._db = db
         self._sessions = sessions

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.errors import Unavailable
 from ..core.orders import Prompting
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..judge.case import Case
     from ..judge.decide import Decision
     from ..store.db import Statement
-    from .features.registry import Features
     from .filing import Filing
     from .jobs import Jobs
     from .world import World
@@ -202,6 +201,18 @@ def _refuse(done: asyncio.Future[None], error: Unavailable) -> None:
 CLOSED = "task.closed"
 
 
+class Judged(Protocol):
+    """All features together: they are told of verdicts."""
+
+    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
+        """See ``Feature.deciding``."""
+        ...
+
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
+        """See ``Feature.judged``."""
+        ...
+
+
 class Commit:
     """Stores what was decided."""
 
@@ -211,7 +222,7 @@ class Commit:
         persist: Persist,
         jobs: Jobs,
         filing: Filing,
-        features: Features,
+        features: Judged,
     ) -> None:
         self._world = world
         self._persist = persist

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..judge.decide import Decision
     from ..store.outbox import Stored
     from .asking import Formed
-    from .features.registry import Features
+    from .commit import Judged
     from .filing import Filing
     from .hosts.host import Instance
     from .instances import Instances
@@ -48,7 +48,7 @@ def still_wanted(order: Prompting, s: Session) -> bool:
 class Delivery:
     """Sends what was committed, and keeps the outcome."""
 
-    def __init__(self, world: World, instances: Instances, filing: Filing, features: Features) -> None:
+    def __init__(self, world: World, instances: Instances, filing: Filing, features: Judged) -> None:
         self._world = world
         self._instances = instances
         self._filing = filing

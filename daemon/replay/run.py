@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import log
 from ..clock import SystemClock
 from ..core.guards import Limits
-from ..core.llm import drive
+from ..core.ports import drive
 from ..core.session import Session
 from ..core.verdict import JudgedBy
 from ..engine.calls import Calls

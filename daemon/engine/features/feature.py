@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from ..commit import Judged
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,12 +41,8 @@ if TYPE_CHECKING:
 Place = Literal["lessons", "late_lessons"]
 
 
-class Others(Protocol):
+class Others(Judged, Protocol):
     """All features together, as one of them may see them."""
-
-    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
-        """See ``Feature.judged``."""
-        ...
 
     def named(self, name: str) -> Feature | None:
         """The feature of this name."""
