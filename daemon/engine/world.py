@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+import asyncio
+import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..core.errors import Unavailable
+from ..core.errors import ReflectdError, Unavailable
 from ..core.guards import Limits
 from ..core.ports import Clock
 from ..core.settings import Settings
@@ -27,7 +28,7 @@ from .projects import Projects
 from .stream import Hub
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Coroutine, Mapping
 
     from ..core.session import Session
     from ..store.db import Statement
@@ -79,12 +80,29 @@ Group = Literal["judge", "look", ""]
 DAY_MS = 86_400_000
 
 
-class Spawn(Protocol):
-    """Runs work beside everything else; a failure is logged and never fatal."""
+class Tasks:
+    """Work beside everything else. A failure is a bug of ours: logged with its trace, never fatal."""
 
-    def __call__(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
-        """The task that does it."""
-        ...
+    def __init__(self, log: Logger) -> None:
+        self.running: dict[asyncio.Task[None], Group] = {}
+        self._log = log
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
+        """Run it; returns its task."""
+        task = asyncio.get_running_loop().create_task(self.guarded(work, name), name=name)
+        self.running[task] = group
+        task.add_done_callback(self.running.pop)
+        task.add_done_callback(lambda _: work.close())  # cancelled before it ever ran
+        return task
+
+    async def guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """The work, with its failures logged."""
+        try:
+            await work
+        except ReflectdError as e:
+            self._log.warning("task failed", task=name, error=str(e))
+        except Exception:  # noqa: BLE001 - the last line of defence of a daemon
+            self._log.exception("bug", task=name)
 
 
 @dataclass(slots=True)
@@ -104,9 +122,8 @@ class World:
     dead_letters: DeadLetters
     prompts: Prompts
     project_rules: ProjectRules
-    nonce: Callable[[], str]
     log: Logger
-    spawn: Spawn
+    tasks: Tasks
     health: Health
     embedder: SharedEmbedder
     stream: Hub = field(default_factory=Hub)
@@ -115,6 +132,15 @@ class World:
     def __post_init__(self) -> None:
         """The projects' settings follow from the person's."""
         self.projects = Projects(self.settings, self.clock, self.log)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
+        """See ``Tasks.spawn``."""
+        return self.tasks.spawn(work, name, group)
+
+    @staticmethod
+    def nonce() -> str:
+        """Fences the untrusted text of one call to a model."""
+        return secrets.token_hex(8)
 
     def later(self, *statements: Statement) -> None:
         """Store something nobody waits for (ledger rows, marks)."""
