@@ -87,10 +87,12 @@ class Delivery:
             failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")
             self._filing.final(failed, s.directory)
             return
-        watched = instance.can.order_stream and instance.mode in {"tui", "unknown"}
+        waits = instance.can.order_stream and instance.mode in {"tui", "unknown"}
+        if waits:
+            self._file_case(decision, instance, formed)
         for row in rows:
             feedback = isinstance(row.order, SendFeedback)
-            if feedback and watched:  # the person can step in before the agent goes on
+            if feedback and waits:  # the person can step in before the agent goes on
                 left_ms = s.idle_at + world.limits(s).feedback_delay_ms - world.clock.now_ms()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(max(left_ms, 0) / 1000):
@@ -99,12 +101,18 @@ class Delivery:
             if feedback:
                 verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
         self._filing.final(verdict, s.directory)
-        if formed is not None:
-            self._filing.case(formed.case, formed.opinion, decision)
-            if instance.debug or world.settings.log.debug:
-                evidence = [asdict(r) for r in formed.case.evidence.rows]
-                log.debug("case", evidence=evidence, feedback=verdict.feedback)
+        if not waits:  # not before the order: the thread that writes it would hold that up
+            self._file_case(decision, instance, formed)
         self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
+
+    def _file_case(self, decision: Decision, instance: Instance, formed: Formed | None) -> None:
+        if formed is None:
+            return
+        self._filing.case(formed.case, formed.opinion, decision)
+        if instance.debug or self._world.settings.log.debug:
+            log = self._world.logger(decision.session, debug=instance.debug)
+            evidence = [asdict(r) for r in formed.case.evidence.rows]
+            log.debug("case", evidence=evidence, feedback=decision.verdict.feedback)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
         """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of
