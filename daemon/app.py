@@ -16,7 +16,7 @@ import signal
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .imports import without_certificates
 
@@ -27,18 +27,17 @@ from . import __version__, log, paths
 from .clock import SystemClock
 from .core.errors import ReflectdError, Unavailable
 from .core.ports import Client
+from .engine.calls import Models
 from .engine.engine import assemble
 from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
 from .engine.features.quality import Quality
 from .engine.features.stuck import Stuck
-from .engine.health import Health
 from .engine.instances import Instances
-from .engine.models import Models
 from .engine.status import StatusReport
 from .engine.upgrade import Upgrade
-from .engine.world import World
+from .engine.world import Health, Tasks, World
 from .files import trust as trust_file
 from .files.atomic import remove_leftovers, write_atomic
 from .files.project_rules import ProjectRules
@@ -46,7 +45,6 @@ from .files.prompts import Prompts
 from .files.trust import Trust
 from .files.verdict import VerdictFiles
 from .files.watch import watch
-from .files.workspace import Workspace
 from .keys import Keys
 from .learning.embed.vectors import SharedEmbedder
 from .learning.lessons.feature import Memory
@@ -68,12 +66,11 @@ from .web.source import Source
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from .core.ports import Clock, Provider
     from .core.settings import Settings
     from .engine.engine import MakeFeature
-    from .engine.world import Group
     from .learning.embed.vectors import Embedder
     from .paths import Paths
 
@@ -119,8 +116,9 @@ class Daemon:
         self.stopping = asyncio.Event()
         self._lasting = False
         self._own: dict[Path, tuple[int, int]] = {}
-        self._tasks: dict[asyncio.Task[None], Group] = {}
         self._log = log.get("daemon")
+        tasks = Tasks(self._log)
+        self._tasks = tasks.running
         self.db = Database(where.database, self.clock.now_ms)
         aside = self.db.opened.aside
         if aside is not None:
@@ -135,7 +133,7 @@ class Daemon:
         trust = Trust(where.state_dir / trust_file.FILE, self.clock)
         sessions = Sessions(self.db, self._unreadable)
         instances = Instances(secrets.token_hex(4))
-        models = Models(self.db, sessions, instances, self.clock, self._log, self.spawn)
+        models = Models(self.db, sessions, instances, self.clock, self._log, tasks.spawn)
         calls = models.calls(settings, keys or Keys(), where.judge_folder, provider)
         self._clients = [p for p in calls.providers if isinstance(p, Client)]
         self.world = World(
@@ -150,14 +148,13 @@ class Daemon:
             dead_letters=DeadLetters(self.db),
             prompts=Prompts(paths.shipped("prompts"), self._settings_folder / "prompts", trust),
             project_rules=ProjectRules(self.clock),
-            nonce=lambda: secrets.token_hex(8),
             log=self._log,
-            spawn=self.spawn,
+            tasks=tasks,
             health=Health(self._log),
             embedder=SharedEmbedder(lambda: _embedder(settings, by_host=keys is not None and keys.by_host)),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
-        self.engine = assemble(self.world, instances, files, Workspace(trust), features)
+        self.engine = assemble(self.world, instances, files, features)
         self.upgrade = Upgrade(self.world, self.engine.intake, self._idle, leaves=leaves)
         self.status = StatusReport(
             self.world,
@@ -174,7 +171,7 @@ class Daemon:
         source = Source(
             self.status, self.engine.features, self.engine.intake, self.clock, where, log.get("dashboard")
         )
-        self.site = Site(source, self.spawn)
+        self.site = Site(source, tasks.spawn)
 
     async def serve(
         self,
@@ -216,9 +213,8 @@ class Daemon:
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """The workers without a socket (``serve`` adds it); ends when ``stopping`` is set."""
-        filing = asyncio.create_task(self.engine.filing.run(), name="filing")
         workers = [
-            asyncio.create_task(self._guarded(work, name), name=name)
+            asyncio.create_task(self.world.tasks.guarded(work, name), name=name)
             for work, name in (
                 (self._tick(), "tick"),
                 (self.engine.run_timers(), "timers"),
@@ -240,7 +236,7 @@ class Daemon:
             )
             ready()
             gc.freeze()  # what start-up made stays; the collector need not look at it again
-            self.spawn(self._warm(), "warm")
+            self.world.spawn(self._warm(), "warm")
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
@@ -251,8 +247,8 @@ class Daemon:
             for client in self._clients:
                 await client.close()
             await self.world.embedder.close()
-            filing.cancel()
-            await asyncio.gather(filing, *workers, return_exceptions=True)
+            self.engine.filing.close()
+            await asyncio.gather(*workers, return_exceptions=True)
             with contextlib.suppress(OSError):
                 if not self._lasting and self.paths.socket_file.read_text("utf-8").strip() == str(
                     self.paths.socket
@@ -260,22 +256,6 @@ class Daemon:
                     self.paths.socket_file.unlink()
             self.db.close()
             self._log.info("stopped")
-
-    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
-        """Run beside everything else. A failure is a bug of ours: logged with its trace, never fatal."""
-        task = asyncio.get_running_loop().create_task(self._guarded(work, name), name=name)
-        self._tasks[task] = group
-        task.add_done_callback(self._tasks.pop)
-        task.add_done_callback(lambda _: work.close())  # cancelled before it ever ran
-        return task
-
-    async def _guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        try:
-            await work
-        except ReflectdError as e:
-            self._log.warning("task failed", task=name, error=str(e))
-        except Exception:  # noqa: BLE001 - the last line of defence of a daemon
-            self._log.exception("bug", task=name)
 
     async def _drain(self) -> None:
         """Let what is under way finish, a few seconds at most; state is stored in any case."""

@@ -19,8 +19,8 @@ import msgspec
 
 from daemon.clock import SystemClock
 from daemon.core.errors import UserError
+from daemon.core.ports import drive
 from daemon.core.shares import Share, wilson
-from daemon.engine.drive import drive
 from daemon.learning.lessons.picking import PURPOSE, SHOWN, Lesson, pick, prompt_of
 from evals.replies import Replies, check_dump, make_dump, nonce_of
 from evals.report import counted

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from daemon.clock import SystemClock
 from daemon.core.errors import Unavailable, UserError
 from daemon.core.llm import Reply, Usage
-from daemon.engine.drive import drive
+from daemon.core.ports import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator

@@ -87,9 +87,8 @@ class Asking:
         """
         from ..clock import SystemClock
         from ..core.guards import Limits
-        from ..core.ports import Client
+        from ..core.ports import Client, drive
         from ..engine.calls import Calls
-        from ..engine.drive import drive
 
         providers = self.providers()
         clock = self.clock or SystemClock()

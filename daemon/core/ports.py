@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from .errors import BadReply, ReflectdError, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
     from .llm import Prompt, Reply
+
+    Ask = Callable[[Prompt, float], Awaitable[Reply]]
 
 
 class Clock(Protocol):
@@ -63,3 +69,25 @@ class Provider(Protocol):
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
         """One reply, or an error of ``core.errors``."""
         ...
+
+
+Result = TypeVar("Result")
+
+
+async def drive(flow: Generator[Prompt, Reply, Result], ask: Ask, clock: Clock, deadline_s: float) -> Result:
+    """The flow's result. The flow decides what a failure means; ``deadline_s`` is for all its calls."""
+    try:
+        prompt = next(flow)
+        end = clock.monotonic() + deadline_s
+        while True:
+            try:
+                reply = await ask(prompt, end - clock.monotonic())
+            except (Unavailable, BadReply) as e:
+                prompt = flow.throw(e)
+            except ReflectdError as e:
+                prompt = flow.throw(Unavailable(str(e)))
+            else:
+                prompt = flow.send(reply)
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result

@@ -7,7 +7,7 @@ more than events. The engine commits the changes that ``judging`` and ``settled`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
 
 from .events import (
     ActivitySeen,
@@ -122,6 +122,22 @@ class Session:
     context: int = 0
 
 
+_NEW_TASK: Final[dict[str, Any]] = {
+    name: getattr(Session(id=""), name)
+    for name in (
+        *("aborted", "phase", "reason", "waiting", "background", "recheck", "rotate"),
+        *("attempts", "unscored", "stalled", "repeated", "unchanged", "progress", "open_items"),
+        *("nudges", "loop", "loop_count"),
+    )
+}
+"""What a new message of the person resets."""
+_COUNTERS: Final = (
+    *("attempts", "stalled", "repeated", "unchanged", "progress", "open_items"),
+    *("prompts", "counted", "prompts_told", "nudges", "loop", "loop_count"),
+)
+"""What a prompt changes that is taken back."""
+
+
 def fold(state: Session, event: SessionEvent) -> Session:
     """The state after ``event``. Never fails. An event that changes nothing returns ``state`` itself."""
     s = replace(state, active_at=event.t) if event.t >= state.active_at + ACTIVE_STEP_MS else state
@@ -191,29 +207,7 @@ def _typed(session: Session, event: HumanMessaged) -> Session:
 
 def _new_task(session: Session, message: str) -> Session:
     """A person typed: a new task, counters at zero (I6, I13), unless the host sent the message twice."""
-    if message == session.task:
-        return session
-    return replace(
-        session,
-        task=message,
-        aborted=False,
-        phase="open",
-        reason="",
-        attempts=0,
-        unscored=0,
-        stalled=0,
-        repeated=0,
-        unchanged=0,
-        progress=NOWHERE,
-        open_items=(),
-        waiting=(),
-        background=(),
-        recheck=False,
-        nudges=0,
-        loop="",
-        loop_count=0,
-        rotate="",
-    )
+    return session if message == session.task else replace(session, task=message, **_NEW_TASK)
 
 
 def _aborted(session: Session, event: TurnAborted) -> Session:
@@ -278,18 +272,4 @@ def unread_turn(session: Session) -> str:
 
 def taken_back(session: Session, before: Session) -> Session:
     """The state as if the prompt had not been sent: with the counters of ``before``."""
-    return replace(
-        session,
-        attempts=before.attempts,
-        stalled=before.stalled,
-        repeated=before.repeated,
-        unchanged=before.unchanged,
-        progress=before.progress,
-        open_items=before.open_items,
-        prompts=before.prompts,
-        counted=before.counted,
-        prompts_told=before.prompts_told,
-        nudges=before.nudges,
-        loop=before.loop,
-        loop_count=before.loop_count,
-    )
+    return replace(session, **{name: getattr(before, name) for name in _COUNTERS})

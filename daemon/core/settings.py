@@ -151,9 +151,6 @@ class Judge:
         "one on this machine",
         choices=("auto", "always", "never"),
     )
-    git_status: bool = _setting(
-        False, "also show the judge which files git lists as changed, in repositories trusted for it"
-    )
     prompt_tokens: int = _setting(
         6_000,
         "the largest first prompt, in tokens; most prompts need less than half of it",

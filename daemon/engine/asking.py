@@ -7,20 +7,20 @@ judge is refused again and again.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
 from ..core.orders import ShowToast
+from ..core.ports import drive
 from ..core.redact import redact_head
 from ..judge.flow import judge
 from ..store import dead_letters
 from ..store.dead_letters import RAW_CHARS, DeadLetter
 from .calls import REFUSED
-from .drive import drive
-from .foretold import Formed
 from .world import DAY_MS
 
 if TYPE_CHECKING:
@@ -31,9 +31,22 @@ if TYPE_CHECKING:
     from ..core.reply import BadForm
     from ..core.session import Session
     from ..judge.case import Case
+    from ..judge.flow import Opinion
     from .calls import OnLimit
     from .instances import Instances
     from .world import World
+
+KEPT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """An opinion, the case that it is about, and how long the judge took, in ms."""
+
+    case: Case
+    opinion: Opinion
+    ms: int
+
 
 OFF = "reflectd was switched off while the model was asked"
 
@@ -59,6 +72,7 @@ class Asking:
         self._told_limits: set[tuple[int, str, str]] = set()
         self._calls: dict[str, set[asyncio.Task[Reply]]] = {}  # those under way, by session
         self._told_refused: set[str] = set()
+        self._early: OrderedDict[str, Formed] = OrderedDict()
 
     async def run(
         self,
@@ -100,6 +114,18 @@ class Asking:
         """Switched off: the calls about it are cancelled. Their flows go on as if no model had answered."""
         for call in self._calls.get(session, ()):
             call.cancel()
+
+    def keep(self, session: str, formed: Formed) -> None:
+        """Keep an opinion on a text that has not ended its turn (`opencode run` asks before it exits) for the
+        idle that follows, so that the text is not judged twice.
+        """
+        self._early[session] = formed
+        while len(self._early) > KEPT:
+            self._early.popitem(last=False)
+
+    def take(self, session: str) -> Formed | None:
+        """The opinion that was kept, which is forgotten with that."""
+        return self._early.pop(session, None)
 
     async def judge(self, case: Case, s: Session) -> Formed:
         """The judge's opinion. Over the limit on spending the rules judge, and the person is told once."""

@@ -1,4 +1,6 @@
-"""Sends stored orders once, to the instance that last had the session busy, and keeps what became of them.
+"""What follows from a commit, in this order: orders are sent, the verdict is filed, features are told.
+
+A stored order is sent once, to the instance that last had the session busy.
 
 A row is ``sent`` before the order leaves. After a reconnect, a ``sent`` prompt without a result is looked up
 in the host's messages. It is there: done. It is not there and still valid: sent again under the same id (the
@@ -8,8 +10,10 @@ shim carries an id out once). Otherwise it is stale.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
@@ -20,7 +24,10 @@ if TYPE_CHECKING:
     from ..core.orders import ResultStatus
     from ..core.session import Session
     from ..core.transcript import Transcript
+    from ..judge.decide import Decision
     from ..store.outbox import Stored
+    from .asking import Formed
+    from .commit import Judged
     from .filing import Filing
     from .hosts.host import Instance
     from .instances import Instances
@@ -41,12 +48,71 @@ def still_wanted(order: Prompting, s: Session) -> bool:
 class Delivery:
     """Sends what was committed, and keeps the outcome."""
 
-    def __init__(self, world: World, instances: Instances, filing: Filing) -> None:
+    def __init__(self, world: World, instances: Instances, filing: Filing, features: Judged) -> None:
         self._world = world
         self._instances = instances
         self._filing = filing
+        self._features = features
         self._results: dict[str, asyncio.Future[ResultStatus]] = {}
         self._handed_out: OrderedDict[str, HandedOut] = OrderedDict()
+
+    async def follow(
+        self,
+        decision: Decision,
+        stored: asyncio.Future[list[Stored] | None],
+        instance: Instance,
+        formed: Formed | None,
+        outdated: asyncio.Event,
+    ) -> None:
+        """Send, file, tell; the file of a verdict with a prompt waits for the prompt's outcome (the alias).
+
+        ``formed``: None where the turn was not judged. ``outdated``: set when the session moved on.
+        """
+        world, s, verdict = self._world, decision.session, decision.verdict
+        rows = await stored
+        log = world.logger(s, debug=instance.debug)
+        log.info(
+            "turn",
+            turn=verdict.turn,
+            task=verdict.task,
+            state=verdict.state if rows is not None else "error",
+            severity=str(verdict.severity),
+            reason=verdict.reason,
+            attempt=verdict.attempt,
+            provider=verdict.judge.provider,
+            ms=verdict.judge.ms,
+            orders=",".join(outbox.kind_of(o) for o in decision.orders) or "none",
+        )
+        if rows is None:
+            failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")
+            self._filing.final(failed, s.directory)
+            return
+        waits = instance.can.order_stream and instance.mode in {"tui", "unknown"}
+        if waits:
+            self._file_case(decision, instance, formed)
+        for row in rows:
+            feedback = isinstance(row.order, SendFeedback)
+            if feedback and waits:  # the person can step in before the agent goes on
+                left_ms = s.idle_at + world.limits(s).feedback_delay_ms - world.clock.now_ms()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(left_ms, 0) / 1000):
+                        await outdated.wait()
+            status = await self.dispatch(row)
+            if feedback:
+                verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
+        self._filing.final(verdict, s.directory)
+        if not waits:  # not before the order: the thread that writes it would hold that up
+            self._file_case(decision, instance, formed)
+        self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
+
+    def _file_case(self, decision: Decision, instance: Instance, formed: Formed | None) -> None:
+        if formed is None:
+            return
+        self._filing.case(formed.case, formed.opinion, decision)
+        if instance.debug or self._world.settings.log.debug:
+            log = self._world.logger(decision.session, debug=instance.debug)
+            evidence = [asdict(r) for r in formed.case.evidence.rows]
+            log.debug("case", evidence=evidence, feedback=decision.verdict.feedback)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
         """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of

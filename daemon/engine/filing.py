@@ -1,15 +1,15 @@
-"""Writes verdict files off the host's path: a folder's one after the other, those of judged turns first. A
-disk that hangs holds up only its own folder (``lanes``).
+"""Writes verdict files and cases in threads: a folder's one after the other, those of judged turns first.
 
-A session has one verdict file, so of the verdicts that wait for it only the newest is written. Turns that
-ended without a judgement (a host that never answered, a start after a crash) may be thousands at once; they
-wait behind those that someone listens for. A verdict is stored before its file is written; ``filed`` is
-stored after. What a crash left unfiled is written at the next start (I21, I42), what a fault left unfiled
-when the fault is over.
+A session has one verdict file, so of the verdicts that wait for it only the newest is written. A verdict is
+stored before its file is written; ``filed`` is stored after. A crash or a fault leaves it unfiled: it is
+written at the next start, or when the fault is over (I21, I42). A disk that does not answer within ``HUNG_S``
+gets a named fault and holds up only its own folder.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,22 +21,24 @@ from ..core.errors import Unavailable
 from ..core.verdict import Verdict
 from ..files.verdict import Judging, Stalled, verdict_object
 from ..store import outbox, verdicts
-from .health import DATABASE
-from .lanes import HUNG_S, Lanes, Work
+from .threads import Threads
+from .world import DATABASE
 
 if TYPE_CHECKING:
     from ..files.verdict import VerdictFiles
     from ..judge.case import Case
     from ..judge.decide import Decision
     from ..judge.flow import Opinion
-    from .lanes import Key
     from .stream import Kind
     from .world import World
 
 COLLISION_MS = 600_000
 LISTENED, LEFT_OVER, CASE = 0, 1, 2
-VERDICTS_WAITING = 5_000
 CASES_WAITING = 50  # one may hold a megabyte
+WAITING: Final = (5_000, 5_000, CASES_WAITING)
+HUNG_S: Final = 10.0
+AT_ONCE: Final = 4  # folders that are written to, beside those that hang
+HUNG_MOST: Final = 32  # of them: more of them take the place of others
 CASES = "cases"
 FRESH_MS = 60_000
 FRESH_KEPT = 200
@@ -45,52 +47,52 @@ SHORT = 8
 RETRY_S = 5.0
 LONGEST_PAUSE_S = 300.0
 _KINDS: Final[dict[type, Kind]] = {Judging: "judging", Stalled: "stuck"}
+Key = tuple[str, str, str]
+"""Folder, session, and which of the session's files."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """What to write, and the verdict that is filed once it is written."""
+class _Piece:
+    """``write`` runs in a thread. ``verdict`` is filed by it."""
 
     write: Callable[[], object]
-    directory: str
     verdict: Verdict | None = None
 
 
 class Filing:
-    """What waits to be written: of each session the newest, and the newest cases. Bounded (I44)."""
+    """The files that wait to be written, bounded (I44). All methods belong to the loop's thread."""
 
     def __init__(self, world: World, files: VerdictFiles, *, hung_s: float = HUNG_S) -> None:
         self._world = world
-        self._hung_s = hung_s
         self._files = files
+        self._hung_s = hung_s
         self._fresh: dict[str, tuple[Verdict, str]] = {}
         self._under_way: dict[str, None] = {}  # sessions whose file is about a turn without a verdict
         self._aliases: dict[tuple[str, str], Verdict] = {}  # folder and alias → the verdict that it shows
-        limits = (VERDICTS_WAITING, VERDICTS_WAITING, CASES_WAITING)
-        self._lanes = Lanes(limits, self._hung, self._dropped, hung_s=hung_s)
+        self._threads = Threads("reflectd-files")
+        self._queues: tuple[OrderedDict[Key, _Piece], ...] = tuple(OrderedDict() for _ in WAITING)
+        self._at_work: dict[str, asyncio.Task[None]] = {}  # by folder
+        self._hung: set[str] = set()
+        self._closed = False
+        self._moved = asyncio.Event()
         self._cases_dropped = 0
         self._retry_at = 0.0
         self._pause_s = RETRY_S
 
     def judging(self, judging: Judging, directory: str) -> None:
         """Say that the turn is being judged."""
-        self._publish(judging, directory)
-        self._begun(
-            judging.session, directory, _Job(lambda: self._files.judging(judging, directory), directory)
-        )
+        self._begun(judging, directory, self._files.judging)
 
     def stalled(self, stalled: Stalled, directory: str) -> None:
         """Say that the agent seems stuck."""
-        self._publish(stalled, directory)
-        self._begun(
-            stalled.session, directory, _Job(lambda: self._files.stalled(stalled, directory), directory)
-        )
+        self._begun(stalled, directory, self._files.stalled)
 
-    def _begun(self, session: str, directory: str, job: _Job) -> None:
-        self._aliases.pop(_alias(session, directory), None)
-        self._under_way[session] = None
+    def _begun(self, turn: Any, directory: str, write: Callable[[Any, str], object]) -> None:  # noqa: ANN401
+        self._publish(turn, directory)
+        self._aliases.pop(_alias(turn.session, directory), None)
+        self._under_way[turn.session] = None
         _keep_newest(self._under_way)
-        self._put(LISTENED, (session, ""), job)
+        self._put(LISTENED, (directory, turn.session, ""), _Piece(partial(write, turn, directory)))
 
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
@@ -108,7 +110,7 @@ class Filing:
             at = self._world.clock.now_ms()
             self._final(LISTENED, replace(verdict, will_prompt=True, at=at), directory)
 
-    def _final(self, lane: int, verdict: Verdict, directory: str) -> None:
+    def _final(self, urgency: int, verdict: Verdict, directory: str) -> None:
         collides = self.collides(verdict.session)
         self._under_way.pop(verdict.session, None)
         self._fresh[verdict.session] = (verdict, directory)
@@ -118,8 +120,8 @@ class Filing:
             self._aliases[alias] = verdict
         _keep_newest(self._fresh)
         _keep_newest(self._aliases)
-        job = _Job(lambda: self._files.final(verdict, directory, collides=collides), directory, verdict)
-        self._put(lane, (verdict.session, ""), job)
+        write = partial(self._files.final, verdict, directory, collides=collides)
+        self._put(urgency, (directory, verdict.session, ""), _Piece(write, verdict))
 
     def _publish(self, v: Verdict | Judging | Stalled, directory: str) -> None:
         """For those who watch, before the file is written."""
@@ -137,17 +139,18 @@ class Filing:
 
     def outdated(self, session: str) -> None:
         """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""
-        last = self._fresh.pop(session, None)
-        if last is not None and self._world.clock.now_ms() - last[0].at < FRESH_MS:
-            self._put(LISTENED, (session, ""), self._outdated(*last))
-            if self._aliases.get(_alias(session, last[1])) is last[0]:
-                del self._aliases[_alias(session, last[1])]  # the same job writes it
+        verdict, directory = self._fresh.pop(session, (None, ""))
+        if verdict is not None and self._world.clock.now_ms() - verdict.at < FRESH_MS:
+            self._outdated(LISTENED, verdict, directory)
+            if self._aliases.get(_alias(session, directory)) is verdict:
+                del self._aliases[_alias(session, directory)]  # the same piece writes it
         s = self._world.sessions.get(session)
         if s is not None:
             self._stale_alias(session, s.directory)
 
-    def _outdated(self, verdict: Verdict, directory: str) -> _Job:
-        return _Job(lambda: self._files.outdated(verdict, directory), directory, verdict)
+    def _outdated(self, urgency: int, verdict: Verdict, directory: str) -> None:
+        write = partial(self._files.outdated, verdict, directory)
+        self._put(urgency, (directory, verdict.session, ""), _Piece(write, verdict))
 
     def went_on(self, session: str) -> None:
         """The agent works on its feedback: mark the alias as out of date (I22).
@@ -165,16 +168,17 @@ class Filing:
         """Of all sessions with these 8 characters one at most is shown by the alias."""
         verdict = self._aliases.pop(_alias(session, directory), None)
         if verdict is not None and self._world.clock.now_ms() - verdict.at < FRESH_MS:
-            job = _Job(lambda: self._files.alias_outdated(verdict, directory), directory)
-            self._put(LISTENED, (verdict.session, "alias"), job)
+            write = partial(self._files.alias_outdated, verdict, directory)
+            self._put(LISTENED, (directory, verdict.session, "alias"), _Piece(write))
 
     def case(self, case: Case, opinion: Opinion, decision: Decision) -> None:
         """The full evaluation; its JSON is built in the thread."""
         s, at = decision.session, decision.verdict.at
-        job = _Job(
-            lambda: self._files.case(s.id, at, case_object(case, opinion, decision), s.directory), s.directory
-        )
-        self._put(CASE, (s.id, str(at)), job)
+
+        def write() -> object:
+            return self._files.case(s.id, at, case_object(case, opinion, decision), s.directory)
+
+        self._put(CASE, (s.directory, s.id, str(at)), _Piece(write))
 
     def collides(self, session: str) -> bool:
         """Another session with the same first 8 characters was active in the last 10 minutes (I23)."""
@@ -189,7 +193,7 @@ class Filing:
             if s is not None and s.phase == "judging":
                 self._world.later(verdicts.filed(stored.verdict))  # its file says so, and soon what follows
             elif s is not None and s.task != stored.verdict.task:
-                self._put(LEFT_OVER, (s.id, ""), self._outdated(stored.verdict, stored.directory))
+                self._outdated(LEFT_OVER, stored.verdict, stored.directory)
             else:
                 self._final(LEFT_OVER, stored.verdict, stored.directory)
         return len(unfiled)
@@ -197,60 +201,103 @@ class Filing:
     def tidy(self) -> None:
         """At the start: remove the temporary files that a crash left in the folders used last."""
         for directory in self._world.verdicts.folders() | self._world.sessions.open_folders():
-            self._put(LEFT_OVER, ("", "tidy"), _Job(partial(self._files.tidy, directory), directory))
+            self._put(LEFT_OVER, (directory, "", "tidy"), _Piece(partial(self._files.tidy, directory)))
 
     @property
     def waiting(self) -> bool:
         """Something is still to be written, on a disk that answers."""
-        return self._lanes.busy
+        return bool(self._at_work.keys() - self._hung)
 
     def status(self) -> dict[str, int]:
         """How many files wait, and how many cases were dropped since the start."""
-        kinds = (LISTENED, LEFT_OVER, CASE)
-        return {"waiting": sum(self._lanes.waiting(n) for n in kinds), "cases_dropped": self._cases_dropped}
-
-    def _put(self, urgency: int, key: Key, job: _Job) -> None:
-        self._lanes.put(job.directory, key, urgency, Work(job.write, partial(self._written, job)))
-
-    async def run(self) -> None:
-        """Write. Ends by cancellation, after ``drain``."""
-        await self._lanes.run()
+        return {"waiting": sum(map(len, self._queues)), "cases_dropped": self._cases_dropped}
 
     async def drain(self) -> None:
         """Wait until everything queued is written, but for folders whose disk hangs."""
-        await self._lanes.drain()
+        while self.waiting and not self._closed:
+            self._moved.clear()
+            await self._moved.wait()
 
-    async def _written(self, job: _Job, error: Exception | None) -> None:
+    def close(self) -> None:
+        """Begin nothing more, and wait for no disk."""
+        self._closed = True
+        for task in self._at_work.values():
+            task.cancel()
+
+    def _put(self, urgency: int, key: Key, piece: _Piece) -> None:
+        """Of one key only the newest is written, at the most urgent place that it had."""
+        for place, queue in enumerate(self._queues):
+            if key in queue:
+                if place <= urgency:
+                    queue[key] = piece
+                    return
+                del queue[key]
+        self._queues[urgency][key] = piece
+        if len(self._queues[urgency]) > WAITING[urgency]:
+            self._queues[urgency].popitem(last=False)
+            self._dropped(urgency)
+        if key[0] not in self._at_work:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin with the most urgent pieces of folders that nothing is written to."""
+        while not self._closed and len(self._at_work) - min(len(self._hung), HUNG_MOST) < AT_ONCE:
+            free = ((q, key) for q in self._queues for key in q if key[0] not in self._at_work)
+            queue, key = next(free, (None, None))
+            if queue is None or key is None:
+                return
+            work = self._write(key[0], queue.pop(key))
+            self._at_work[key[0]] = asyncio.get_running_loop().create_task(work, name=f"write in {key[0]}")
+
+    async def _write(self, directory: str, piece: _Piece) -> None:
+        """One piece, however long its disk takes."""
+        try:
+            answer = self._threads.ask(piece.write)
+            await asyncio.wait([answer], timeout=self._hung_s)
+            if not answer.done():
+                self._hangs(directory)
+                await asyncio.wait([answer])
+                self._hung.discard(directory)
+            error = answer.exception()
+            if error is not None and not isinstance(error, Exception):
+                raise error
+            await self._written(directory, piece.verdict, error)
+        finally:
+            self._hung.discard(directory)
+            del self._at_work[directory]
+            self._begin()
+            self._moved.set()
+
+    def _hangs(self, directory: str) -> None:
+        """Its disk does not answer: other folders go on, and this one waits for it."""
+        self._hung.add(directory)
+        where = directory or "the state folder"
+        text = f"the disk of {where} does not answer since {self._hung_s:g} s; files there wait"
+        self._world.health.failed(_fault(directory), f"verdict files: {text}")
+        self._begin()
+        self._moved.set()
+
+    async def _written(self, directory: str, verdict: Verdict | None, error: Exception | None) -> None:
         """It was written, or it was not: then the row stays unfiled, and is tried again."""
-        health, fault = self._world.health, _fault(job.directory)
+        health, fault = self._world.health, _fault(directory)
         if error is not None:
             health.failed(fault, f"verdict files: {error}")
             self._retry_later()
             return
         was_broken = health.works(fault)
-        if not self._lanes.waiting(CASE):
+        if not self._queues[CASE]:
             health.works(CASES)
         try:
-            if job.verdict is not None:
-                await self._world.db.commit(verdicts.filed(job.verdict))
+            if verdict is not None:
+                await self._world.db.commit(verdicts.filed(verdict))
+            if was_broken:
+                self._pause_s = RETRY_S
+                self.recover(directory)
         except Unavailable as e:
             health.failed(DATABASE, str(e))
             self._retry_later()
-            return
-        if was_broken:
-            self._pause_s = RETRY_S
-            try:
-                self.recover(job.directory)
-            except Exception:
-                self._world.log.exception("bug", task="filing")
-
-    def _hung(self, directory: str) -> None:
-        """Its disk does not answer: other folders go on, and this one waits for it."""
-        where = directory or "the state folder"
-        text = (
-            f"verdict files: the disk of {where} does not answer since {self._hung_s:g} s; files there wait"
-        )
-        self._world.health.failed(_fault(directory), text)
+        except Exception:
+            self._world.log.exception("bug", task="filing")
 
     def _dropped(self, urgency: int) -> None:
         """Too many wait. A verdict's row stays unfiled, and is tried again; a case is lost and counted."""

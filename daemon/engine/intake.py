@@ -23,7 +23,7 @@ from ..core.verdict import Verdict
 from ..store import sessions as rows
 from ..store import switches
 from .features.feature import Switched
-from .large import beside
+from .threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -32,17 +32,15 @@ if TYPE_CHECKING:
 
     from ..core.orders import ResultStatus
     from .asking import Asking
-    from .commit import Commit
+    from .commit import Commit, Persist
     from .delivery import Delivery
     from .features.registry import Features
     from .filing import Filing
     from .hosts.host import Host, Instance, Mode
     from .instances import Instances
     from .offering import Offering
-    from .persist import Persist
-    from .reconnect import Reconnect
-    from .schedule import Schedule
-    from .workspaces import Workspaces
+    from .recover import Reconnect
+    from .round import Schedule
     from .world import World
 
 ID_CHARS = 200
@@ -74,7 +72,6 @@ class Intake:
         filing: Filing,
         features: Features,
         reconnect: Reconnect,
-        workspaces: Workspaces,
         offering: Offering,
         asking: Asking,
     ) -> None:
@@ -89,7 +86,6 @@ class Intake:
         self._filing = filing
         self._features = features
         self._reconnect = reconnect
-        self._workspaces = workspaces
         self._offering = offering
         self._asking = asking
         self._questions = {r.name: r for _, r in features.routes() if r.method == "ASK"}
@@ -332,7 +328,6 @@ class Intake:
             self._filing.went_on(after.id)
         if after is before:
             return
-        self._commit.left(before, after)
         world.sessions.put(after)
         self._consequences(before, after, event)
         if instance.debug or world.settings.log.debug:
@@ -351,7 +346,6 @@ class Intake:
                 self._schedule.supersede(before, "human_typed")
                 self._filing.outdated(after.id)
                 self._delivery.expire(after.id)
-                self._workspaces.began(after, event.t)
             case ev.SessionBusied() if before is not None and not before.busy:
                 # perhaps a command of the person's own (`!ls`): then the next idle has the same turn judged
                 self._schedule.cancel(after.id, "the agent went on")

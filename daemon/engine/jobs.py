@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import Unavailable
 from ..store import jobs as rows
-from .health import DATABASE
+from .world import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..judge.case import Case
     from .hosts.host import Instance
     from .instances import Instances
-    from .workspaces import Workspaces
     from .world import World
 
 FEW: Final = 200
@@ -27,10 +26,9 @@ FEW: Final = 200
 class Messages:
     """Reads; changes nothing."""
 
-    def __init__(self, world: World, instances: Instances, workspaces: Workspaces) -> None:
+    def __init__(self, world: World, instances: Instances) -> None:
         self._world = world
         self._instances = instances
-        self._workspaces = workspaces
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
         """The session's messages: the truth, within bounds, because no text may stop the loop, and without
@@ -52,7 +50,6 @@ class Messages:
     async def case(self, transcript: Transcript, s: Session) -> Case:
         """The case of the transcript's last turn."""
         world = self._world
-        changed = await self._workspaces.changed(s)
 
         def make() -> Case:
             return make_case(
@@ -62,7 +59,6 @@ class Messages:
                 templates=world.templates(s.directory),
                 open_items=s.open_items,
                 project=world.project_rules.lines(s.directory),
-                changed=changed,
                 prompt_tokens=world.project(s.directory).judge.prompt_tokens,
             )
 

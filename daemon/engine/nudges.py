@@ -117,7 +117,7 @@ class Nudges:
         if any(isinstance(o.order, SendNudge) and o.created > just_now for o in world.outbox.open(after.id)):
             world.log.info("not nudged", session=after.id, reason="another nudge is under way")
             return
-        rows = await self._commit.decide(after, nudges, turn, instance.id)
+        rows = await self._commit.store(after, nudges, turn, instance.id)
         for row in rows or ():
             status = await self._delivery.dispatch(row)
             cause = outbox.cause_of(row.order)

@@ -10,18 +10,30 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from ..core.errors import Unavailable
-from ..files import git
-from ..files.bounded import read_text
+from ..files.bounded import read_text, reason
 
 LINK_BYTES = 8_192
+FILE: Final = 1_000_000  # bytes of one file of the configuration
 _SECTION: Final = re.compile(r'\[remote "([^"\n]+)"\]')
 _URL: Final = re.compile(r"\s*url\s*=\s*(\S+)\s*")
 _SCP: Final = re.compile(r"(?:[^@/]*@)?([^:/]+):(?!/)(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Real paths. ``top``: the work tree. ``folder``: its git folder. ``common``: the git folder that has the
+    configuration, another one only in a linked work tree.
+    """
+
+    top: Path
+    folder: Path
+    common: Path
 
 
 def project_of(directory: str, home: str) -> str:
@@ -31,7 +43,7 @@ def project_of(directory: str, home: str) -> str:
     if real in nothing:
         return ""
     try:
-        found = git.find(real)
+        found = find(real)
     except Unavailable:
         return real
     if str(found.top) in nothing:
@@ -49,7 +61,7 @@ def repository_of(project: str) -> str:
     if not Path(project, "HEAD").is_file():
         return ""
     try:
-        text = read_text(Path(project, "config"), git.FILE, follow=False) or ""
+        text = read_text(Path(project, "config"), FILE, follow=False) or ""
     except (OSError, ValueError):
         return ""
     remotes: dict[str, str] = {}
@@ -83,3 +95,38 @@ def _names(folder: Path, top: Path) -> bool:
     except (OSError, ValueError):
         return False
     return said is not None and os.path.realpath(said.strip()) == os.path.realpath(top / ".git")
+
+
+def find(directory: str | Path) -> Repository:
+    """The repository that a folder is in. Starts no program."""
+    start = Path(os.path.realpath(directory))
+    for top in (start, *start.parents):
+        if os.path.lexists(top / ".git"):
+            try:
+                return _owned(_at(top))
+            except (OSError, ValueError) as error:
+                raise Unavailable(f"{top / '.git'} can't be used: {reason(error)}") from None
+    raise Unavailable(f"{start} is in no git repository")
+
+
+def _at(top: Path) -> Repository:
+    """Raises ``OSError`` and ``ValueError``."""
+    dot = top / ".git"
+    folder = dot
+    if not dot.is_dir():
+        text = read_text(dot, FILE, follow=False) or ""
+        if not text.startswith("gitdir: "):
+            raise ValueError("it names no git folder")
+        folder = top / text.removeprefix("gitdir: ").rstrip("\r\n")
+    folder = Path(os.path.realpath(folder))
+    other = read_text(folder / "commondir", FILE, follow=False)
+    common = folder if other is None else Path(os.path.realpath(folder / other.rstrip("\r\n")))
+    return Repository(top, folder, common)
+
+
+def _owned(repository: Repository) -> Repository:
+    """The repository, if all of it is this user's. Git is told where it is, so it does not ask itself."""
+    for path in (repository.top, repository.top / ".git", repository.folder, repository.common):
+        if path.lstat().st_uid != os.geteuid():
+            raise Unavailable(f"{path} belongs to another user")
+    return repository

@@ -104,6 +104,7 @@ def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any
 
 
 OFF_SHOWN = 200  # folders
+LOOK_S = 1.0  # between looks at whether a host was told what counts
 
 
 class StatusReport:
@@ -137,12 +138,18 @@ class StatusReport:
 
     def hello(self, instance: Instance) -> dict[str, Any]:
         """The answer to hello: what hooks may read without asking."""
-        instance.told = self._state(instance)
+        instance.told, instance.looked_at = self._state(instance), self._world.clock.monotonic()
         return {"version": __version__, "pid": os.getpid(), "state": instance.told}
 
     def is_outdated(self, instance: Instance) -> bool:
-        """Whether hello would be answered otherwise by now, as after a person's first preference."""
-        return bool(instance.told) and instance.told != self._state(instance)
+        """Whether hello would be answered otherwise by now, as after a person's first preference. Looked at
+        once in ``LOOK_S``: features look into files for it, and a host sends many batches in a second.
+        """
+        now = self._world.clock.monotonic()
+        if not instance.told or now - instance.looked_at < LOOK_S:
+            return False
+        instance.looked_at = now
+        return instance.told != self._state(instance)
 
     def _state(self, instance: Instance) -> dict[str, Any]:
         settings = self._world.project(instance.directory)

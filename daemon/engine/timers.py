@@ -12,14 +12,14 @@ import heapq
 import itertools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..store import timers as rows
+from ..core.pending import RANK, Pending
 
 if TYPE_CHECKING:
-    from ..core.pending import Pending, PendingKind
-    from ..store.db import Statement
-    from .persist import Persist
+    from ..core.pending import PendingKind
+    from ..store.db import Database, Statement
+    from .commit import Persist
     from .world import World
 
 LONGEST_S = 60.0
@@ -42,7 +42,7 @@ class Timers:
     def __init__(self, world: World, persist: Persist) -> None:
         self._world = world
         self._persist = persist
-        self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in rows.stored(world.db)}
+        self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in stored(world.db)}
         self._acting: set[Pending] = set()
         self._watched: dict[str, tuple[int, Look]] = {}
         self._count = itertools.count()
@@ -54,7 +54,7 @@ class Timers:
     def arm(self, p: Pending) -> None:
         """Set a pending action; an earlier one of the same kind goes."""
         self._pending[p.key] = p
-        self._store(rows.put(p))
+        self._store(put(p))
         self._push(p.due, p.session, p.kind)
 
     def pending(self, session: str, kind: PendingKind) -> Pending | None:
@@ -66,7 +66,7 @@ class Timers:
         for kind in kinds:
             p = self._pending.pop((session, kind), None)
             if p is not None:
-                self._store(rows.remove(p))
+                self._store(remove(p))
 
     def watch(self, session: str, at_ms: int, look: Look) -> None:
         """``look`` at the session then; a later call for the same session takes the place of this one."""
@@ -91,7 +91,7 @@ class Timers:
         for key, p in self._pending.items():
             if p.due - now > p.length:
                 self._pending[key] = later = replace(p, due=now + p.length)
-                self._store(rows.put(later))
+                self._store(put(later))
                 self._push(later.due, p.session, p.kind)
             elif p.due <= now:
                 self._push(now, p.session, p.kind)
@@ -101,7 +101,7 @@ class Timers:
         """Its host is away, so it can't be done now. The deadline stays, so that it is dropped in time."""
         if p.key not in self._pending:
             self._pending[p.key] = p
-            self._store(rows.put(p))
+            self._store(put(p))
             self._push(self._world.clock.now_ms() + HOLD_MS, p.session, p.kind)
 
     async def run(self, due: Due) -> None:
@@ -152,7 +152,7 @@ class Timers:
     def _act(self, p: Pending, now: int, due: Due) -> None:
         if p.overdue(now):
             del self._pending[p.key]
-            self._store(rows.remove(p))
+            self._store(remove(p))
             self._world.log.info("timer dropped", session=p.session, kind=p.kind, late_ms=now - p.due)
             due.drop(p)
             return
@@ -162,11 +162,11 @@ class Timers:
         if first:  # it waits: what ranks higher may make it needless
             later = replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS)
             self._pending[p.key] = later
-            self._store(rows.put(later))
+            self._store(put(later))
             self._push(later.due, p.session, p.kind)
             return
         del self._pending[p.key]
-        self._store(rows.remove(p))
+        self._store(remove(p))
         self._acting.add(p)
         self._world.spawn(self._do(p, due), f"{p.kind} {p.session}", "look")
 
@@ -175,3 +175,29 @@ class Timers:
             await due.act(p)
         finally:
             self._acting.discard(p)
+
+
+_COLUMNS = "session, kind, task, turn, due, length, tries"
+
+
+def put(p: Pending) -> Statement:
+    """Store it, in the place of an earlier one of the same kind."""
+    row = (p.session, p.kind, p.task, p.turn, p.due, p.length, p.tries)
+    return (f"INSERT OR REPLACE INTO timers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row])
+
+
+def remove(p: Pending) -> Statement:
+    """It was done, or something else happened first."""
+    return ("DELETE FROM timers WHERE session = ? AND kind = ?", [p.key])
+
+
+def stored(db: Database) -> list[Pending]:
+    """All of them; a kind that this version does not know is left out."""
+    rows = db.read(f"SELECT {_COLUMNS} FROM timers ORDER BY due")
+    return [
+        Pending(
+            str(session), cast("PendingKind", kind), str(task), str(turn), int(due), int(length), int(tries)
+        )
+        for session, kind, task, turn, due, length, tries in rows
+        if kind in RANK
+    ]

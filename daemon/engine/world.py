@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+import asyncio
+import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..core.errors import Unavailable
+from ..core.errors import ReflectdError, Unavailable
 from ..core.guards import Limits
 from ..core.ports import Clock
 from ..core.settings import Settings
@@ -22,28 +23,86 @@ from ..store.outbox import Outbox
 from ..store.sessions import Sessions
 from ..store.verdicts import Verdicts
 from .calls import Calls
-from .health import DATABASE, Health
 from .hosts.host import capabilities
 from .projects import Projects
 from .stream import Hub
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Coroutine, Mapping
 
     from ..core.session import Session
     from ..store.db import Statement
+
+# What does not work right now, by name: each fault is set and cleared on its own.
+#
+# A fault is logged once when it begins and once when it ends. ``reflectd status`` and ``doctor`` show those
+# that last. Names in use: `database`, and `files in <folder>` for each folder.
+
+DATABASE: Final = "database"
+KEPT: Final = 50
+
+
+@dataclass(slots=True)
+class Health:
+    """The faults that last. Bounded: with more than ``KEPT`` names the oldest is forgotten."""
+
+    log: Logger
+    _faults: dict[str, str] = field(default_factory=dict)
+
+    def failed(self, name: str, error: str) -> None:
+        """``name`` does not work; ``error`` says what happened, where, and what to do."""
+        if name not in self._faults:
+            self.log.warning("fault", fault=name, error=error)
+        self._faults[name] = error
+        if len(self._faults) > KEPT:
+            del self._faults[next(iter(self._faults))]
+
+    def works(self, name: str) -> bool:
+        """``name`` works. True when it did not before."""
+        if self._faults.pop(name, None) is None:
+            return False
+        self.log.info("fault over", fault=name)
+        return True
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Name of each fault that lasts, and its newest error."""
+        return dict(self._faults)
+
+    @property
+    def text(self) -> str:
+        """All errors in one line; empty when everything works."""
+        return "; ".join(self._faults.values())
+
 
 Group = Literal["judge", "look", ""]
 """Work that may be given up when the daemon stops: a judgement, a look at a session. The rest is finished."""
 DAY_MS = 86_400_000
 
 
-class Spawn(Protocol):
-    """Runs work beside everything else; a failure is logged and never fatal."""
+class Tasks:
+    """Work beside everything else. A failure is a bug of ours: logged with its trace, never fatal."""
 
-    def __call__(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
-        """The task that does it."""
-        ...
+    def __init__(self, log: Logger) -> None:
+        self.running: dict[asyncio.Task[None], Group] = {}
+        self._log = log
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
+        """Run it; returns its task."""
+        task = asyncio.get_running_loop().create_task(self.guarded(work, name), name=name)
+        self.running[task] = group
+        task.add_done_callback(self.running.pop)
+        task.add_done_callback(lambda _: work.close())  # cancelled before it ever ran
+        return task
+
+    async def guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """The work, with its failures logged."""
+        try:
+            await work
+        except ReflectdError as e:
+            self._log.warning("task failed", task=name, error=str(e))
+        except Exception:  # noqa: BLE001 - the last line of defence of a daemon
+            self._log.exception("bug", task=name)
 
 
 @dataclass(slots=True)
@@ -63,9 +122,8 @@ class World:
     dead_letters: DeadLetters
     prompts: Prompts
     project_rules: ProjectRules
-    nonce: Callable[[], str]
     log: Logger
-    spawn: Spawn
+    tasks: Tasks
     health: Health
     embedder: SharedEmbedder
     stream: Hub = field(default_factory=Hub)
@@ -74,6 +132,15 @@ class World:
     def __post_init__(self) -> None:
         """The projects' settings follow from the person's."""
         self.projects = Projects(self.settings, self.clock, self.log)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
+        """See ``Tasks.spawn``."""
+        return self.tasks.spawn(work, name, group)
+
+    @staticmethod
+    def nonce() -> str:
+        """Fences the untrusted text of one call to a model."""
+        return secrets.token_hex(8)
 
     def later(self, *statements: Statement) -> None:
         """Store something nobody waits for (ledger rows, marks)."""

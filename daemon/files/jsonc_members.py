@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 from ..core.errors import UserError
-from .jsonc_text import Node, append, apply, begun, cut, parse, place, top, unique
+from .jsonc import Node, append, apply, begun, cut, parse, place, top, unique
 
 
 def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:

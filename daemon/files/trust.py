@@ -1,10 +1,8 @@
-"""What the person trusts: projects' prompts, and repositories in which git may be run. It is kept in
-``<state>/trust.json``, 0600, replaced as a whole.
+"""Which projects' prompts the person trusts: ``<state>/trust.json``, 0600, replaced as a whole.
 
-Trust is given to one folder (its real path) and one content: the SHA-256 of all its prompts, or what
-``files.git`` makes of the repository's configuration and attributes. So it ends when these change. A file
-that can't be read or understood trusts nothing. A corrupt file is renamed (I43) and a message says where it
-is.
+Trust is given to one folder (its real path) and one content: the SHA-256 of all its prompts. So it ends when
+these change. A file that can't be read or understood trusts nothing. A corrupt file is renamed (I43) and a
+message says where it is.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import re
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from time import gmtime, strftime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
 from .alone import alone
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
 FILE = "trust.json"  # in the state folder
 LIMIT = 1_000_000  # bytes
 PROJECTS_KEPT = 1_000
-Kind = Literal["projects", "git"]
-"""What is trusted: a project's prompts, or git in a repository."""
-Grants = dict[Kind, dict[str, "Grant"]]
+Grants = dict[str, "Grant"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -69,32 +65,13 @@ class Trust:
         grant = grants.get(project_of(directory))
         return grant is not None and grant.sha256 == digest(prompts), problem
 
-    def load(self, kind: Kind = "projects") -> tuple[dict[str, Grant], str]:
-        """Every grant of this kind by folder, and a message when the file can't be read or is corrupt. Never
-        raises.
-        """
-        grants, problem = self._load()
-        return grants[kind], problem
-
     def grant(self, directory: str | Path, prompts: Mapping[str, str]) -> str:
         """Trust these prompts of this folder. Returns what was wrong with the file. Raises
         ``Unavailable``.
         """
-        return self._add(directory, digest(prompts), "projects")
+        name, new = project_of(directory), Grant(digest(prompts), self._clock.now_ms())
 
-    def grant_git(self, top: str | Path, fingerprint: str) -> str:
-        """Trust git in this repository as it is set up now. Returns and raises as ``grant``."""
-        return self._add(top, fingerprint, "git")
-
-    def revoke(self, directory: str | Path, kind: Kind = "projects") -> str:
-        """Trust this folder no longer; says what was wrong with the file. Raises ``Unavailable``."""
-        return self._change(lambda grants: grants[kind].pop(project_of(directory), None))
-
-    def _add(self, directory: str | Path, mark: str, kind: Kind) -> str:
-        name, new = project_of(directory), Grant(mark, self._clock.now_ms())
-
-        def change(every: Grants) -> None:
-            grants = every[kind]
+        def change(grants: Grants) -> None:
             grants.pop(name, None)
             while len(grants) >= PROJECTS_KEPT:
                 del grants[min(grants, key=lambda project: grants[project].at)]
@@ -102,27 +79,32 @@ class Trust:
 
         return self._change(change)
 
-    def _load(self) -> tuple[Grants, str]:
+    def revoke(self, directory: str | Path) -> str:
+        """Trust this folder no longer; says what was wrong with the file. Raises ``Unavailable``."""
+        return self._change(lambda grants: grants.pop(project_of(directory), None))
+
+    def load(self) -> tuple[Grants, str]:
+        """Every grant by folder, and a message when the file can't be read or is corrupt. Never raises."""
         try:
             text = read_text(self._file, LIMIT)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError):
-                return _none(), f"{self._file} can't be read ({reason(error)}): no project is trusted"
-            return _none(), self._put_aside(str(error))
+                return {}, f"{self._file} can't be read ({reason(error)}): no project is trusted"
+            return {}, self._put_aside(str(error))
         if text is None:
-            return _none(), ""
+            return {}, ""
         try:
             return _parse(text), ""
         except (ValueError, RecursionError) as error:
-            return _none(), self._put_aside(str(error))
+            return {}, self._put_aside(str(error))
 
     def _change(self, change: Callable[[Grants], object]) -> str:
         with alone(self._file.parent):
-            every, problem = self._load()
+            grants, problem = self.load()
             if problem and os.path.lexists(self._file):  # unreadable, and not set aside: not ours to replace
                 raise Unavailable(problem)
-            change(every)
-            kept = {kind: {name: asdict(g) for name, g in grants.items()} for kind, grants in every.items()}
+            change(grants)
+            kept = {"projects": {name: asdict(g) for name, g in grants.items()}}
             write_atomic(self._file, json.dumps(kept, indent=1) + "\n", mode=0o600)
         return problem
 
@@ -138,24 +120,19 @@ class Trust:
         )
 
 
-def _none() -> Grants:
-    return {kind: {} for kind in get_args(Kind)}
-
-
 def _parse(text: str) -> Grants:
-    """The grants of the file; one of an older reflectd has no ``git``. Raises ``ValueError``."""
+    """The grants of the file. Raises ``ValueError``."""
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
-    every = _none()
-    for kind, grants in every.items():
-        entries = found.get(kind, {} if kind == "git" else None)
-        if not isinstance(entries, dict):
-            raise ValueError(f'it has no object "{kind}"')  # noqa: TRY004 - as above
-        for name, entry in entries.items():
-            known = entry if isinstance(entry, dict) else {}
-            mark, at = known.get("sha256"), known.get("at")
-            if not (isinstance(mark, str) and _SHA256.fullmatch(mark) and type(at) is int):
-                raise ValueError(f"the entry of {name[:200]!r} is not complete")
-            grants[name] = Grant(mark, at)
-    return every
+    entries = found.get("projects")
+    if not isinstance(entries, dict):
+        raise ValueError('it has no object "projects"')  # noqa: TRY004 - as above
+    grants: Grants = {}
+    for name, entry in entries.items():
+        known = entry if isinstance(entry, dict) else {}
+        mark, at = known.get("sha256"), known.get("at")
+        if not (isinstance(mark, str) and _SHA256.fullmatch(mark) and type(at) is int):
+            raise ValueError(f"the entry of {name[:200]!r} is not complete")
+        grants[name] = Grant(mark, at)
+    return grants

@@ -13,7 +13,6 @@ from ..core.evidence import Evidence
 from ..core.given import cited_ids
 from ..core.redact import Numbers, redact, redact_value
 from ..core.transcript import Message, Model, ToolCall, Transcript
-from ..core.workspace import ChangedFiles, for_a_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +55,7 @@ class Case:
     (I28). ``answered``: for each request what the agent had said before it. ``rounds``: the feedback of
     earlier rounds, a line each. ``open_items``: what earlier rounds found, so that the judge reuses their
     wording. ``project``: what AGENTS.md and CLAUDE.md demand. ``transcript``: what the evidence was computed
-    from, redacted. ``changed``: what git lists, where the person allowed it. ``prompt_tokens``: the largest
-    size of the first prompt.
+    from, redacted. ``prompt_tokens``: the largest size of the first prompt.
     """
 
     session: str
@@ -77,7 +75,6 @@ class Case:
     transcript: Transcript | None = None
     answered: tuple[str, ...] = ()
     rounds: tuple[str, ...] = ()
-    changed: ChangedFiles | None = None
     prompt_tokens: int = PROMPT_TOKENS
 
     @property
@@ -97,7 +94,6 @@ def make_case(
     templates: Templates,
     open_items: tuple[str, ...] = (),
     project: str = "",
-    changed: ChangedFiles | None = None,
     prompt_tokens: int = PROMPT_TOKENS,
 ) -> Case:
     """The case of the transcript's last turn. Needs a task and a turn (the guards saw to that).
@@ -136,7 +132,6 @@ def make_case(
         transcript=transcript,
         answered=tuple(_answered(transcript, m) for m in requests),
         rounds=_rounds(transcript),
-        changed=None if changed is None else for_a_case(changed),
         prompt_tokens=prompt_tokens,
     )
 

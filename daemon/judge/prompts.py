@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..core.evidence import Act, FileChange, Row, RowKind
     from ..core.verdict import Judgement
-    from ..core.workspace import ChangedFiles
     from .case import Case
 
 # What fits into a prompt: the lines of its sections by rank, so that what decides is never left out.
@@ -236,7 +235,7 @@ def _data(case: Case) -> str:
     room = max(case.prompt_tokens - same, case.prompt_tokens // 2)
     rows = [_row(r) for r in evidence.rows if r.kind not in BESIDE or _decides(r)]
     log = _log(evidence.log)
-    changes = _changes(evidence.files, case.changed)
+    changes = _changes(evidence.files)
     requests = _requests(case, int(room * TYPED))
     values = {
         "nonce": case.nonce,
@@ -304,7 +303,7 @@ def _log(acts: tuple[Act, ...]) -> list[Item]:
     return items
 
 
-def _changes(files: tuple[FileChange, ...], changed: ChangedFiles | None) -> list[Item]:
+def _changes(files: tuple[FileChange, ...]) -> list[Item]:
     """A line for each file, then its first lines, then the others; of the largest files more."""
     largest = sorted(files, key=lambda f: -len(f.lines))[:LARGEST]
     items: list[Item] = []
@@ -322,13 +321,4 @@ def _changes(files: tuple[FileChange, ...], changed: ChangedFiles | None) -> lis
         left = f.added + f.removed - len(f.lines)
         if left > 0:
             items.append(Item(f"    ({left} more lines)", 4, needs=head))
-    if changed is not None:
-        items.append(Item(_workspace(changed), 2, says="what git status lists"))
     return items
-
-
-def _workspace(changed: ChangedFiles) -> str:
-    since = "since the task began" if changed.since_task else "state now, may be older than the task"
-    names = ", ".join(changed.names) or "nothing"
-    more = f" and {changed.more} more" if changed.more else ""
-    return f"git status lists ({since}): {names}{more}"

@@ -27,7 +27,6 @@ from ..judge.decide import Decision, skip
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.workspace import ChangedFiles
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
 Source = Literal["saved", "labelled", "export", "transcript"]
@@ -130,7 +129,6 @@ def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce:
             at=case.at,
             open_items=case.open_items,
             project=case.project,
-            changed=case.changed,
             prompt_tokens=case.prompt_tokens,
         )
     judged = found.get("verdict")
@@ -170,7 +168,6 @@ def _make(
     at: int = 0,
     open_items: tuple[str, ...] = (),
     project: str = "",
-    changed: ChangedFiles | None = None,
     prompt_tokens: int = PROMPT_TOKENS,
 ) -> Case:
     task, turn = transcript.task, transcript.turn
@@ -185,7 +182,6 @@ def _make(
         templates=templates(transcript.directory),
         open_items=open_items,
         project=project,
-        changed=changed,
         prompt_tokens=prompt_tokens,
     )
 

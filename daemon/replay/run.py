@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from .. import log
 from ..clock import SystemClock
 from ..core.guards import Limits
+from ..core.ports import drive
 from ..core.session import Session
 from ..core.verdict import JudgedBy
 from ..engine.calls import Calls
-from ..engine.drive import drive
 from ..judge.case import Case
 from ..judge.decide import Decision, Round, decide
 from ..judge.flow import Opinion, SecondLook, always, judge

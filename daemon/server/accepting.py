@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from ..engine.health import Health
+    from ..engine.world import Health
 
 CONNECTIONS: Final = "connections"
 PAUSE_S: Final = 1.0

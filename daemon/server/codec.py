@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..core.errors import BadReply
-from ..engine.large import beside
+from ..engine.threads import beside
 from ..hosts.wire import mend
 from ..store.ledger import By
 

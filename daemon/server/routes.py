@@ -13,7 +13,7 @@ from aiohttp import web
 from .. import log
 from ..core.errors import BadReply, Rejected, Unavailable
 from ..engine.intake import Wire
-from ..engine.large import beside
+from ..engine.threads import beside
 from ..owners import peer_uid
 from ..store.verdicts import ALWAYS
 from .codec import (

@@ -1,10 +1,10 @@
 """One SQLite file, written by one thread with group commit (design/architecture.md).
 
-Owns the connection and the thread; knows no table. WAL, and no disk sync on the host's path: decisions, which
-must survive a power cut, are synced after their commit and beside the writer (``syncing``). A job that fails
-is rolled back alone and its caller gets ``Unavailable``; the others of its group are committed.
-A database that is corrupt is kept aside and a new one is begun (I43): ``opened.aside`` names it. A row whose
-values are not of their columns' types is moved to the table ``unreadable``: ``opened.rows`` counts them.
+Owns the connections and the threads; knows no table. WAL, and no disk sync on the host's path: decisions,
+which must survive a power cut, are synced after their commit and beside the writer (``Syncs``). A job that
+fails is rolled back alone and its caller gets ``Unavailable``; the others of its group are committed. A
+corrupt database is kept aside and a new one is begun (I43): ``opened.aside`` names it. A row whose values are
+not of their columns' types is moved to the table ``unreadable``: ``opened.rows`` counts them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,198 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import Unavailable, UserError, words
-from . import damage
 from .migrations import MIGRATIONS
-from .syncing import LONGEST, Checkpoints, Syncs, sync_data, sync_folder
+from .readonly import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A copy of the database from before an upgrade changed it, for a person who goes back to the older
-# reflectd.
-#
-# It is named for the first migration that it lacks. That is the migration for which the older reflectd
-# refuses the newer database, so the older one can name the copy. It is made with SQLite's own backup,
-# synced (0600), and stands under its name only when it is whole.
+OURS: Final = frozenset({"migrations", "unreadable"})
+MOST: Final = 1e9  # of a REAL: a cost in USD
+_WRONG: Final = {
+    "TEXT": "typeof({c}) != 'text'",
+    # no clock and no count has more
+    "INTEGER": f"(typeof({{c}}) != 'integer' OR {{c}} NOT BETWEEN 0 AND {1 << 53})",
+    "BLOB": "typeof({c}) NOT IN ('blob', 'text')",
+    "SIGNED": f"(typeof({{c}}) NOT IN ('real', 'integer') OR {{c}} NOT BETWEEN -{MOST:.0f} AND {MOST:.0f})",
+    "REAL": f"(typeof({{c}}) NOT IN ('real', 'integer') OR {{c}} NOT BETWEEN 0 AND {MOST:.0f})",
+}
+
+
+def set_aside(c: sqlite3.Connection, now: int) -> dict[str, int]:
+    """Move rows with a value that is not of its column's type to ``unreadable``, as SQL literals: they would
+    stop the daemon at its start (I43). Table → how many, for those that had any. ``now``: epoch ms.
+
+    A BLOB's content is not looked at: the decoder leaves out what it can't decode. The tables behind a
+    full-text index are SQLite's own.
+    """
+    found = {}
+    tables = [name for (name,) in c.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")]
+    for table in tables:
+        if table in OURS or table.startswith("sqlite_"):
+            continue
+        columns = list(c.execute(f"PRAGMA table_info({table})"))
+        damaged = " OR ".join(_damaged(name, kind, needed) for _, name, kind, needed, *_ in columns)
+        if c.execute(f"SELECT 1 FROM {table} WHERE {damaged} LIMIT 1").fetchone() is None:
+            continue
+        values = " || ', ' || ".join(f"quote({name})" for _, name, *_ in columns)
+        key = columns[0][1]
+        c.execute("BEGIN IMMEDIATE")
+        c.execute(
+            "INSERT INTO unreadable (kind, id, at, body) "
+            f"SELECT ?, quote({key}), ?, {values} FROM {table} WHERE {damaged}",
+            (table, now),
+        )
+        found[table] = c.execute(f"DELETE FROM {table} WHERE {damaged}").rowcount
+        c.execute("COMMIT")
+    return found
+
+
+def lacking(c: sqlite3.Connection, whole: sqlite3.Connection) -> str:
+    """A table or column of ``whole`` that ``c`` does not have; "" when it has all."""
+    return min(_shape(whole) - _shape(c), default="")
+
+
+def _shape(c: sqlite3.Connection) -> set[str]:
+    query = (
+        "SELECT t.name || '.' || i.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS i "
+        "WHERE t.type = 'table'"
+    )
+    return {name for (name,) in c.execute(query)}
+
+
+def _damaged(name: str, kind: str, needed: int) -> str:
+    """SQL: is the column's value of another type, or missing where there must be one?"""
+    wrong = _WRONG.get(kind.upper(), "0").format(c=name)
+    return f"({name} IS NULL OR {wrong})" if needed else f"({name} IS NOT NULL AND {wrong})"
+
+
+Waiting = tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]
+
+COMMITS: Final = 200
+"""After so many the WAL is moved. One of them is two to ten pages: about as often as SQLite's own 1,000."""
+LONGEST: Final = 4_000
+"""Pages of the WAL at which the writer moves it after all, because the thread beside it does not keep up."""
+PASSES: Final = 4  # each moves what was committed during the one before, ever less
+
+
+def sync_data(fd: int) -> None:
+    """Have the disk keep the file's content. Raises ``OSError``."""
+    getattr(os, "fdatasync", os.fsync)(fd)  # macOS has no fdatasync
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Have the disk keep which files the folder has. Raises ``OSError``: some file systems can't."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class Syncs:
+    """Syncs the WAL, in a thread beside the writer: no event waits for a sync. Those who ask while it is
+    synced share the next one.
+
+    A commit is in the WAL when it returns (``synchronous=NORMAL``): ``kill -9`` does not lose it. After
+    ``synced`` a power cut does not either, as with ``synchronous=FULL``.
+    """
+
+    def __init__(self, database: Path, sync: Callable[[int], None] = sync_data) -> None:
+        """The database must be open, so that its WAL is there and stays. Raises ``OSError``."""
+        place = os.path.realpath(database)
+        self._folder = os.path.dirname(place)  # noqa: PTH120 - a text, as SQLite makes the name
+        self._fd = os.open(f"{place}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        self._sync = sync
+        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="reflectd-sync", daemon=True)
+        self._thread.start()
+
+    async def synced(self) -> None:
+        """Returns when what was committed before is on the disk. Raises ``Unavailable``."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._queue.put((loop, done))
+        await done
+
+    def close(self) -> None:
+        """Sync what was asked for, then end."""
+        self._queue.put(None)
+        self._thread.join()
+        os.close(self._fd)
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):  # some file systems can't
+            sync_folder(self._folder)  # the WAL may be new; SQLite would do it with the first sync of its own
+        while (asked := self._queue.get()) is not None:
+            waiting: list[Waiting | None] = [asked]
+            with contextlib.suppress(queue.Empty):
+                while waiting[-1] is not None:
+                    waiting.append(self._queue.get_nowait())
+            error: OSError | None = None
+            try:
+                self._sync(self._fd)
+            except OSError as e:
+                error = e
+            for each in waiting:
+                if each is None:
+                    return
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    each[0].call_soon_threadsafe(_synced, each[1], error)
+
+
+def _synced(done: asyncio.Future[None], error: OSError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(Unavailable(f"the database could not be synced: {error}"))
+
+
+class Checkpoints:
+    """Moves the WAL into the file now and then, so that it does not grow. Readers and the writer go on."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connection = connect()
+        self._commits = 0
+        self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="reflectd-checkpoint", daemon=True)
+        self._thread.start()
+
+    def committed(self) -> None:
+        """The writer tells of each commit."""
+        self._commits += 1
+        if self._commits >= COMMITS:
+            self._commits = 0
+            self._wanted.put(True)
+
+    def close(self) -> None:
+        """End after what is under way."""
+        self._wanted.put(False)
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while self._wanted.get():
+            with contextlib.suppress(sqlite3.Error):  # the next one, or the writer, tries again
+                self._move()
+
+    def _move(self) -> None:
+        """When all is moved, the writer begins the WAL anew."""
+        for _ in range(PASSES):
+            busy, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if busy or moved >= pages:
+                return
+
 
 KEPT: Final = 2
 _MIDDLE: Final = ".before-"
 
 
 def back_up(c: sqlite3.Connection, path: Path, migration: str) -> None:
-    """Copy the database to the file of this migration, which is the first that it lacks.
+    """Copy the database to the file of this migration, the first that it lacks: for it the older reflectd
+    refuses the newer database, so it can name the copy. Synced, 0600, under its name only when whole.
 
     Raises ``UserError`` when the disk refuses: the upgrade waits, and nothing was changed.
     """
@@ -280,14 +452,14 @@ def _answer(jobs: list[_Job]) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     c = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
-    c.text_factory = damage.text
+    c.text_factory = text
     return c
 
 
 def _open(path: Path, now: int) -> tuple[sqlite3.Connection, dict[str, int]]:
     """A migrated connection, and how many damaged rows of each table were kept aside.
 
-    The size of the WAL is bounded by the checkpoints (``syncing``).
+    The size of the WAL is bounded by the checkpoints (``Checkpoints``).
     """
     c = _connect(path)
     try:
@@ -300,7 +472,7 @@ def _open(path: Path, now: int) -> tuple[sqlite3.Connection, dict[str, int]]:
         migrate(c, path)
         if missing := _missing(c):
             raise sqlite3.DatabaseError(f"the database is malformed: it has no {missing}")
-        return c, damage.set_aside(c, now)
+        return c, set_aside(c, now)
     except BaseException:
         c.close()
         raise
@@ -310,7 +482,7 @@ def _missing(c: sqlite3.Connection) -> str:
     """A table or column that a new database has and this one lacks."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
         migrate(whole, Path(":memory:"))
-        return damage.lacking(c, whole)
+        return lacking(c, whole)
 
 
 def migrate(

@@ -9,8 +9,8 @@ from daemon.clock import SystemClock
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Model
+from daemon.engine.calls import HostModels
 from daemon.engine.instances import Instance
-from daemon.engine.models import HostModels
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import PATIENCE_S

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from daemon.core.session import Session, judging
-from daemon.engine.engine import AT_ONCE, AWAY_S, LOST, PAGE
+from daemon.engine.recover import AT_ONCE, AWAY_S, LOST, PAGE
 from daemon.files.verdict import Judging
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost

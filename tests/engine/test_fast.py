@@ -20,11 +20,10 @@ from daemon.core.llm import Prompt, Reply
 from daemon.core.orders import RunJudge
 from daemon.core.settings import Fast
 from daemon.core.transcript import Model
-from daemon.engine.calls import Calls
+from daemon.engine.calls import HOSTS_KEPT, Calls, HostModels
 from daemon.engine.hosts.host import Instance
 from daemon.engine.hosts.opencode import Opencode
 from daemon.engine.instances import Instances
-from daemon.engine.models import HOSTS_KEPT, HostModels
 from daemon.llm.host import HostProvider
 from daemon.llm.offered import FAILED_S, KEEP_S
 from daemon.store import ledger

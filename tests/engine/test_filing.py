@@ -15,7 +15,7 @@ import pytest
 
 from daemon.core.session import Session
 from daemon.core.verdict import Verdict
-from daemon.engine.filing import CASES_WAITING, Filing
+from daemon.engine.filing import AT_ONCE, CASES_WAITING, Filing
 from daemon.files.verdict import Judging, VerdictFiles
 from daemon.judge.decide import Decision
 from daemon.judge.flow import Opinion
@@ -107,7 +107,7 @@ class Disks:
         self.faults = sim.daemon.world.health.faults
 
     def fallback(self, directory: str) -> Path:
-        if directory == "/dead":
+        if directory.startswith("/dead"):
             self.answers.wait()
         return self.folder / directory.strip("/")
 
@@ -116,36 +116,34 @@ class Disks:
 
 
 @pytest.mark.shows("I21", "I22", "I45")
-async def test_a_project_on_a_dead_disk_stops_no_other(sim: SimDaemon, tmp_path: Path) -> None:
-    """Its fault has a name, other projects' files are written, and the end waits for no disk; when the disk
-    answers, its files are written and the fault is over.
+async def test_projects_on_dead_disks_stop_no_other(sim: SimDaemon, tmp_path: Path) -> None:
+    """More dead disks than are written to at once: each fault has a name, other projects' files are written,
+    and the end waits for no disk. When the disks answer, their files are written and the faults are over.
     """
     disks = Disks(sim, tmp_path)
-    running = asyncio.create_task(disks.filing.run())
-    for n in range(5):
-        disks.filing.final(Verdict(f"dead{n}", "t", "u", "complete", n + 1), "/dead")
-    while not sim.daemon.world.health.faults:
+    dead = [f"/dead{n}" for n in range(2 * AT_ONCE)]
+    for n, folder in enumerate(2 * dead):
+        disks.filing.final(Verdict(f"dead{n}", "t", "u", "complete", n + 1), folder)
+    disks.filing.final(Verdict("mine", "t", "u", "complete", 99), "/fine")
+    while len(sim.daemon.world.health.faults) < len(dead):
         await asyncio.sleep(0.001)
-    disks.filing.final(Verdict("mine", "t", "u", "complete", 9), "/fine")
     await disks.filing.drain()
     assert disks.has("/fine", "mine")
-    assert list(sim.daemon.world.health.faults) == ["files in /dead"]
-    assert "/dead" in sim.daemon.world.health.text
+    assert sorted(sim.daemon.world.health.faults) == sorted(f"files in {folder}" for folder in dead)
+    assert "/dead0" in sim.daemon.world.health.text
     assert not disks.filing.waiting
     disks.answers.set()
-    while not all(disks.has("/dead", f"dead{n}") for n in range(5)):
+    while not all(disks.has(folder, f"dead{n}") for n, folder in enumerate(2 * dead)):
         await asyncio.sleep(0.001)
     await disks.filing.drain()
     assert sim.daemon.world.health.faults == {}
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    disks.filing.close()
 
 
 @pytest.mark.shows("I44")
 async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path: Path) -> None:
     """Of four thousand cases at once the newest wait, the others are counted and told."""
     disks = Disks(sim, tmp_path)
-    running = asyncio.create_task(disks.filing.run())
     disks.filing.judging(Judging("s", "t", "u", 1), "/dead")
     while not sim.daemon.world.health.faults:
         await asyncio.sleep(0.001)
@@ -162,8 +160,7 @@ async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path:
     assert "cases" not in sim.daemon.world.health.faults
     newest = sorted(int(p.stem.split("_")[1]) for p in (tmp_path / "dead").glob("s_*.json"))
     assert newest == list(range(4_000 - CASES_WAITING + 1, 4_001))
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    disks.filing.close()
 
 
 @pytest.mark.shows("I21", "I22")

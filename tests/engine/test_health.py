@@ -11,7 +11,7 @@ import pytest
 from daemon import log
 from daemon.core.verdict import Verdict
 from daemon.engine.filing import RETRY_S
-from daemon.engine.health import KEPT, Health
+from daemon.engine.world import KEPT, Health
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon
 

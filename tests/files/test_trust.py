@@ -36,22 +36,6 @@ def test_trust_is_kept_and_taken_back(file: Path, tmp_path: Path) -> None:
     assert Trust(file, clock).trusts(tmp_path, PROMPTS) == (False, "")
 
 
-def test_git_and_prompts_are_trusted_apart(file: Path, tmp_path: Path) -> None:
-    """Also in a file that an older reflectd wrote, which knows prompts only."""
-    trust, mark = Trust(file, FakeClock()), "1" * 64
-    file.parent.mkdir()
-    file.write_text(json.dumps({"projects": {str(tmp_path): {"sha256": digest(PROMPTS), "at": 1}}}))
-    assert trust.load("git") == ({}, "")
-    trust.grant_git(tmp_path, mark)
-    assert {name: g.sha256 for name, g in trust.load("git")[0].items()} == {str(tmp_path): mark}
-    assert trust.trusts(tmp_path, PROMPTS) == (True, "")
-    trust.revoke(tmp_path)
-    assert trust.trusts(tmp_path, PROMPTS) == (False, "")
-    assert str(tmp_path) in trust.load("git")[0]
-    trust.revoke(tmp_path, "git")
-    assert trust.load("git") == ({}, "")
-
-
 @pytest.mark.shows("I51")
 def test_the_digest_knows_which_text_is_whose() -> None:
     """Moving text from one prompt to another, or renaming one, is a change."""
@@ -62,8 +46,8 @@ def test_the_digest_knows_which_text_is_whose() -> None:
 
 ENTRY = b'{"/p": {"sha256": "x", "at": 1}}'
 CORRUPT = [
-    *(b"", b"{", b"[]", b"\xff", b'{"projects": []}', b'{"projects": {}, "git": []}', b"[" * 100_000),
-    *(b" " * (LIMIT + 1), b'{"projects": ' + ENTRY + b"}", b'{"projects": {}, "git": ' + ENTRY + b"}"),
+    *(b"", b"{", b"[]", b"\xff", b'{"projects": []}', b"[" * 100_000),
+    *(b" " * (LIMIT + 1), b'{"projects": ' + ENTRY + b"}"),
     b'{"projects": {"/p": {"sha256": "' + b"0" * 64 + b'"}}}',
 ]
 

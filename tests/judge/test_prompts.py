@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from daemon.core.cuts import tokens
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.verdict import Judgement, Missing
-from daemon.core.workspace import ChangedFiles
 from daemon.judge.prompts import EARLIER_CHARS, LARGEST_LINES, NEWEST, first, second
 from daemon.testing import TEMPLATES, make_case
 
@@ -52,23 +51,6 @@ def test_the_log_and_the_changes_are_there() -> None:
     )
     assert "src/a.py: edited +3 -1 (A5, A7)\n    - x = 1\n    + x = 2\n    (2 more lines)\n" in text
     assert first(make_case(evidence=Evidence())).text.count("(none)") == 5
-
-
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        (
-            ChangedFiles(("a.py", "b.py"), since_task=True, more=3),
-            "(since the task began): a.py, b.py and 3 more",
-        ),
-        (ChangedFiles(("a.py",)), "(state now, may be older than the task): a.py"),
-        (ChangedFiles(), "(state now, may be older than the task): nothing"),
-    ],
-)
-def test_what_git_lists_is_named_for_what_it_is(changed: ChangedFiles, line: str) -> None:
-    """A list without a baseline is not called this task's work; no list at all is no line."""
-    assert f"git status lists {line}" in first(make_case(changed=changed)).text
-    assert "git status" not in first(make_case()).text
 
 
 def test_a_message_stands_with_what_it_answered() -> None:

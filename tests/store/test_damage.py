@@ -24,12 +24,13 @@ from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.offers import Offer, compose
 from daemon.core.pending import Pending
+from daemon.engine import timers
 from daemon.learning import tables
 from daemon.learning.lessons.sqlite import SqliteEpisodes
 from daemon.learning.rules import feature
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
-from daemon.store import injections, ledger, outbox, timers
+from daemon.store import injections, ledger, outbox
 from daemon.store.dead_letters import DeadLetter
 from daemon.store.dead_letters import add as dead_letter
 from daemon.testing import FakeClock, ScriptedLLM

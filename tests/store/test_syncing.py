@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.store.db import Database
-from daemon.store.syncing import COMMITS, sync_data
+from daemon.store.db import COMMITS, Database, sync_data
 
 NOW = 1_700_000_000_000
 INSERT = "INSERT OR REPLACE INTO instances (id, seq, updated) VALUES (?, ?, ?)"

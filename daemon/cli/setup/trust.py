@@ -1,5 +1,4 @@
-"""``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used. With
-``--git`` it does the same for running git in the project's repository (``trust_git``).
+"""``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used.
 
 Stores the digest of exactly the texts that it showed. It shows control characters and invisible ones as
 escapes, so that a text can't hide a part of itself. Without a terminal to ask on, it trusts nothing unless
@@ -10,14 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
-from ...core.redact import redact
-from ...files import git
 from ..render import Paint, count, print_json, visible
 from ..terminal import add_flag, attended, say, show
 from .confirm import agreed, asked
@@ -25,8 +21,7 @@ from .confirm import agreed, asked
 if TYPE_CHECKING:
     import argparse
 
-    from ...core.settings import Settings
-    from ...files.trust import Kind, Trust
+    from ...files.trust import Trust
     from ...learning.playbook.project_playbook import ProjectPlaybook
     from ...learning.rules.preferences import Preference
     from ...learning.state import ReflectState
@@ -37,30 +32,15 @@ after you have looked at them here and trusted them. When one of them changes, y
 prompts, in ~/.config/reflectd/prompts, are used without this.
 
 The preferences that it brings (.claude/memory/preferences.md) are shown too: agents are given them only after
-you have trusted them, on a terminal.
-
-With --git you let reflectd run `git status` in the project's repository (setting judge.git_status), after
-looking at its git configuration and attributes, which can name programs that git starts. When one of them
-changes, you are asked again."""
+you have trusted them, on a terminal."""
 EPILOG = """examples:
   reflectd trust                   show this project's prompts and ask
   reflectd trust --show            show them, ask nothing
   reflectd trust --remove          stop using them
-  reflectd trust --git             show how git is set up here, and ask
-  reflectd trust --git --remove    stop running git here
   reflectd trust --list            everything that you trust
 
 exit codes: 0 done, or nothing to do; 1 you said no, or the file system refused; 2 wrong arguments, prompts
-or a repository that can't be used, or no terminal to ask on (add --yes)"""
-
-GIT_STATES = {
-    "changed": "run `reflectd trust --git` there",
-    "gone": "there is no repository that can be used",
-    "refused": "`reflectd trust --git --show` says why",
-}
-
-OFF = "judge.git_status is false, so git is not run anywhere: set it to true to use this"
-REFUSED = "git is not run here, trusted or not: "
+that can't be used, or no terminal to ask on (add --yes)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +63,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog=EPILOG,
     )
     parser.add_argument("dir", nargs="?", metavar="DIR", help="exactly this folder (this project)")
-    parser.add_argument("--git", action="store_true", help="trust git in the repository, not the prompts")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="show what there is and whether it is trusted")
     what.add_argument("--remove", action="store_true", help="trust this project no longer")
@@ -112,8 +91,6 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"there is no folder {folder}")
     if args.remove:
         return _remove(trust, folder, args, where.state_dir)
-    if args.git:
-        return _trust_git(trust, folder, args, settings)
     from ...learning.playbook.project_playbook import ProjectPlaybook
 
     code = _trust(trust, folder, args, where.state_dir)
@@ -171,21 +148,16 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.trust import project_of
 
-    kind: Kind = "projects"
-    what, used = f"{folder} is", "using its prompts"
-    if args.git:
-        folder, kind = _top_of(folder), "git"
-        what, used = f"git in {folder} is", "running git there"
-    grants, problem = trust.load(kind)
+    what = f"{folder} is"
+    grants, problem = trust.load()
     there = project_of(folder) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
     gone = 0
     if not args.dry_run:
         if there:
-            trust.revoke(folder, kind)
-        if not args.git:
-            gone = _forget_preferences(folder, state_dir)
+            trust.revoke(folder)
+        gone = _forget_preferences(folder, state_dir)
     if args.json:
         changed = (there and not args.dry_run) or bool(gone)
         done = {"trusted": there and args.dry_run, "changed": changed}
@@ -195,7 +167,7 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
     elif args.dry_run:
         print(f"{what} trusted; it would no longer be.")
     else:
-        print(f"{what} no longer trusted. A running reflectd stops {used}.")
+        print(f"{what} no longer trusted. A running reflectd stops using its prompts.")
     if gone and not args.json:
         print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
@@ -213,13 +185,11 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
         texts = read_project(name).texts
         state = "used" if digest(texts) == grant.sha256 else "changed" if texts else "gone"
         found.append({"directory": name, "state": state, "at": grant.at})
-    repositories = _listed_git(trust)
     if args.json:
-        print_json({"projects": found, "git": repositories})
+        print_json({"projects": found})
         return 0
     _rows(found, "prompts", {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"})
-    _rows(repositories, "git", GIT_STATES)
-    if not found and not repositories:
+    if not found:
         print("You trust no project.")
     return 0
 
@@ -276,83 +246,6 @@ def _coloured(line: str, paint: Paint) -> str:
     colours: dict[str, Style] = {"+": "green", "-": "red", "@": "blue"}
     colour = colours.get(line[:1])
     return paint(line, colour) if colour else line
-
-
-# --- git ---
-
-
-def _trust_git(trusted: Trust, folder: Path, args: argparse.Namespace, settings: Settings) -> int:
-    """Show, ask, trust. Raises ``UserError`` where git can't be run, and ``Unavailable``."""
-    try:
-        repository = git.find(folder)
-        found = git.set_up(repository, time.monotonic() + git.LIMIT_S)
-    except Unavailable as error:
-        raise UserError(f"{error}; nothing was trusted") from None
-    grants, problem = trusted.load("git")
-    grant = grants.get(str(repository.top))
-    already = grant is not None and grant.sha256 == found.fingerprint
-    problems = [p for p in (problem, REFUSED + found.refusal if found.refusal else "") if p]
-    if not args.json:
-        _tell_git(repository, found, problems, full=args.show or not already, pager=not args.no_pager)
-    if found.refusal and not args.show:
-        raise UserError(f"{REFUSED}{found.refusal}. Nothing was trusted")
-    changes = not (already or args.show or args.dry_run)
-    if changes:
-        if not agreed(args, f"May reflectd run `git status` in {visible(repository.top)}?"):
-            print("Not trusted. Nothing was changed.")
-            return 1
-        trusted.grant_git(repository.top, found.fingerprint)
-    if args.json:
-        files = [{"path": path, "text": redact(text)} for path, text in found.files.items()]
-        done = {"trusted": already or changes, "changed": changes, "problems": problems}
-        print_json({"directory": str(repository.top), "files": files, **done})
-        return 0
-    if changes:
-        print("Trusted, until git's configuration or attributes here change.")
-    elif already:
-        print("You trust git here.")
-    else:
-        print(
-            "Not trusted, so git is not run." if args.show else "You would be asked whether you trust this."
-        )
-    if not settings.judge.git_status:
-        print(OFF)
-    return 0
-
-
-def _top_of(folder: Path) -> Path:
-    """The repository that the folder is in; the folder itself where there is none any more."""
-    try:
-        return git.find(folder).top
-    except Unavailable:
-        return folder
-
-
-def _listed_git(trusted: Trust) -> list[dict[str, object]]:
-    """Every repository in which git is trusted: its folder, its state, and since when."""
-    found = []
-    for name, grant in sorted(trusted.load("git")[0].items()):
-        try:
-            there = git.set_up(git.find(name), time.monotonic() + git.LIMIT_S)
-        except Unavailable:
-            state = "gone"
-        else:
-            state = "refused" if there.refusal else "used" if there.fingerprint == grant.sha256 else "changed"
-        found.append({"directory": name, "state": state, "at": grant.at})
-    return found
-
-
-def _tell_git(
-    repository: git.Repository, found: git.SetUp, problems: list[str], *, full: bool, pager: bool
-) -> None:
-    for problem in problems:
-        say(f"warning: {visible(problem)}", sys.stderr)
-    lines = [f"repository  {visible(repository.top)}", f"git folder  {visible(repository.folder)}"]
-    for path, text in found.files.items():
-        lines.append(visible(path))
-        if full:
-            lines += [*(f"    {visible(line)}" for line in redact(text).split("\n")), ""]
-    show(lines, pager=pager)
 
 
 # --- the preferences that a project brings: only a person at a terminal trusts them, also with --yes ---
@@ -422,7 +315,6 @@ def _preferences(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
 
 
 def _unknown(folder: Path, state: ReflectState) -> tuple[list[Preference], str]:
-    from ...core.errors import Unavailable
     from ...learning.rules.preferences import those_that_count
 
     try:

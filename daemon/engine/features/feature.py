@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..commit import Commit
     from ..delivery import Delivery
     from ..filing import Filing
-    from ..foretold import Foretold
     from ..instances import Instances
     from ..jobs import Jobs
     from ..messages import Messages
@@ -79,7 +78,6 @@ class Parts:
     nudges: Nudges
     timers: Timers
     jobs: Jobs
-    foretold: Foretold
     features: Others
 
 

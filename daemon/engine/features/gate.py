@@ -122,14 +122,12 @@ class Gate(Feature):
         at = world.clock.now_ms()
         decision = decide(Round(s, formed.case, limits, at, JudgedBy("none", ms=formed.ms)), formed.opinion)
         if not any(isinstance(o, SendFeedback) for o in decision.orders):
-            self.parts.foretold.keep(session, formed)
+            self.parts.asking.keep(session, formed)
             return None
         self._thinks.pop((session, message), None)  # too late to be cancelled: the order may prove stale
         decision = replace(decision, session=replace(decision.session, busy=True))
         verdict = decision.verdict
-        rows = await self.parts.commit.decide(
-            decision.session, decision.orders, verdict.turn, instance.id, verdict, formed.case
-        )
+        rows = await self.parts.commit.decide(decision, instance.id, formed.case)
         if not rows:
             return None
         row = rows[0]

@@ -36,7 +36,7 @@ from ...hosts.claude_code.transcript import (
     still_running,
     with_sub_agents,
 )
-from ..large import beside
+from ..threads import beside
 from .host import NOTHING, Answer, Host
 from .transcripts import Transcripts
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
-    from ..schedule import Schedule
+    from ..round import Schedule
     from ..world import World
     from .host import Instance, Mode
 

@@ -186,7 +186,8 @@ class Instance:
     ``session``: the only session that it has, where each session is a process of its own; "" for a process
     with many. ``seq``: the highest number of its events that was folded. ``stream``: counts the streams of
     orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
-    messages of a session. ``told``: the state that its last hello was answered with. ``mod``: whether our
+    messages of a session. ``told``: the state that its last hello was answered with, and ``looked_at``
+    when that was last compared. ``mod``: whether our
     code that Claude Code runs beside its hooks is there; None where nothing says so. ``away_at``: when it was
     first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said goodbye,
     or its process is gone.
@@ -206,6 +207,7 @@ class Instance:
     away_at: float | None = None
     left: bool = False
     told: dict[str, Any] = field(default_factory=dict)
+    looked_at: float = 0.0
     mod: bool | None = None
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))

@@ -14,7 +14,7 @@ from ...hosts.opencode.events import KINDS, parse_event
 from ...hosts.opencode.messages import parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...hosts.opencode.providers import parse_providers
-from ..large import beside
+from ..threads import beside
 from .host import Host
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import msgspec
 from ...core.errors import BadReply
 from ...core.redact import redact
 from ...engine.features.feature import Route
-from ...engine.large import redacted
+from ...engine.threads import redacted
 from ...learning import tables
 from ...store import ledger
 from ...store.ledger import by_name as costs

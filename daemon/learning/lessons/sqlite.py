@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from ...core.errors import Unavailable
-from ...store import damage
 from ...store.db import ConflictError
+from ...store.readonly import text
 from ...store.retention import old
 from .episodes import DAY_MS
 from .rows import COLUMNS, COUNTS, STATES, USES_DAYS, candidate, cosines, listed, plain, values
@@ -198,7 +198,7 @@ class SqliteEpisodes:
                             isolation_level=None,
                             check_same_thread=False,
                         )
-                        self._conn.text_factory = damage.text
+                        self._conn.text_factory = text
                     return work(self._conn)
                 except sqlite3.Error as e:
                     raise Unavailable(f"episodes can't be read from {self._db.path}: {e}") from e

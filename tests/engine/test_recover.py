@@ -14,7 +14,7 @@ from daemon.app import Daemon
 from daemon.core.orders import SendFeedback
 from daemon.core.session import Session
 from daemon.engine.hosts.host import READS
-from daemon.engine.reconnect import LOOKED_AFTER
+from daemon.engine.recover import LOOKED_AFTER
 from daemon.store import outbox
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import COMPLETE
