@@ -213,8 +213,7 @@ def test_a_dispute_keeps_the_case_as_the_command_does(daemon: Daemon, browser: B
     assert told.endswith(f"reflectd case remove {case.path.stem}")
     by_click = case.path.read_bytes()
     assert (
-        "You keep this case as a test: it should be <strong>done"
-        in browser.get("/verdict/ses_plain/1").text
+        "You keep this case as a test: it should be <strong>done" in browser.get("/verdict/ses_plain/1").text
     )
     said(reflectd(daemon.box, "case", "remove", case.path.stem), 0)
     args = ("dispute", "ses_plain", "--round", "1", "--should-be", "complete", "--why", "the docs were done")
