@@ -81,7 +81,7 @@ async def test_a_judge_that_is_not_set_up_stops_nobody_else(tmp_path: Path) -> N
         ('provider = "host"', ("host",), ()),
         ('provider = "offline"', ("offline",), ("offline",)),
         ('claude_code = "offline"', ("host", "offline"), ("offline",)),
-        ('claude_code = "openai"', ("host", "openai", "offline"), ("openai",)),
+        ('claude_code = "openai"', ("host", "offline"), ("openai",)),
         ('provider = "offline"\nclaude_code = "openai"', ("offline",), ("openai",)),
         ('claude_code = "claude-cli"', ("host", "offline"), ("claude-cli",)),
     ],
