@@ -29,7 +29,7 @@ PHRASES = {
         "complete": "done",
         "incomplete": "not finished",
         "sent_back": "not finished, the agent goes on",
-        "awaiting_user": "waiting for you",
+        "awaiting_user": "your turn",
         "stopped": "stopped, not finished",
         "aborted": "interrupted",
         "stuck": "stuck",

@@ -33,7 +33,7 @@ def said(what: Any, *args: str, script: str = "telegram.py") -> str:
         ("complete", {}, "shop: done\n"),
         ("incomplete", {}, "shop: not finished"),
         ("incomplete", SENT, ""),
-        ("awaiting_user", {}, "shop: waiting for you"),
+        ("awaiting_user", {}, "shop: your turn"),
         ("stopped", {"reason": "guard:same_items"}, "shop: stopped, not finished"),
         ("stopped", ABORTED, ""),
         ("stopped", STUCK, "shop: stuck"),
@@ -69,7 +69,7 @@ def test_the_person_chooses_what_is_told() -> None:
     options = ("--states", "awaiting_user, sent_back")
     assert said(verdict("complete"), *options) == ""
     assert said(verdict("incomplete"), *options) == ""
-    assert said(verdict("awaiting_user"), *options).startswith("shop: waiting for you")
+    assert said(verdict("awaiting_user"), *options).startswith("shop: your turn")
     assert "the agent goes on" in said(verdict("incomplete", **SENT), *options)
 
 
