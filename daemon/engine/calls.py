@@ -279,7 +279,7 @@ class Calls:
             except Unavailable as e:
                 if e.fault == "gone":  # nobody is left who wants to know
                     raise
-                last = f"{provider.name}: {e}"
+                last = f"{provider.name}: {str(e).removeprefix(f'{provider.name}: ')}"
                 self._hold(provider, prompt, e)
                 if self.clock.monotonic() >= end:
                     break

@@ -139,7 +139,7 @@ class LearnedPage(Feature):
                 return []
             return [action("archive", "forget", {**body, "mark": marks.get(r.file, "") or NO_MARK}, key="x")]
         found = []
-        waits = r.state == "waiting" or (r.kind == "lesson" and r.state == "dismissed")
+        waits = r.open or r.state == "waiting" or (r.kind == "lesson" and r.state == "dismissed")
         if waits and not refusal(r.text):
             found.append(action("approve", "approve", body, key="a"))
         if r.state != "dismissed":

@@ -48,7 +48,7 @@ class Record:
     ``id``: what a person types. ``key``: the same for programs (a lesson's whole id, a waiting text's
     number). ``how``: how agents get it; "" when none does, then ``why`` says why not. ``task``: the task that
     a lesson is about. ``where``: the file and line of a rule, the section of a point; ``file``: of a rule.
-    ``used``, ``helped``, ``harmed``: sessions.
+    ``used``, ``helped``, ``harmed``: sessions. ``open``: nobody said yes or no to it yet.
     """
 
     id: str
@@ -68,6 +68,7 @@ class Record:
     harmed: int = 0
     at: int = 0
     key: str = ""
+    open: bool = False
 
     @property
     def seen(self) -> str:
@@ -270,6 +271,7 @@ class Learned:
             str(e["id"])[:SHORT_ID], "lesson", state, text, "" if why else CHOSEN, why, origin,
             task=" ".join(str(e["query"]).split()), problem=str(e["problem"]), proof=str(e["proof"]),
             used=use["given"], helped=use["helped"], harmed=use["failed"], at=e["at"], key=str(e["id"]),
+            open=e["state"] == "quarantined",
         )  # fmt: skip
 
 

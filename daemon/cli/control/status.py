@@ -266,4 +266,6 @@ def _learning(status: Json) -> list[Row]:
         if found.get(key)
     ]
     over = " · over spend.learning_percent: it waits" if found.get("over_limit") else ""
+    if not over and found.get("waits"):
+        over = f" · it waits: {short(found['waits'], 120)}"
     return [("learns", f"{', '.join(said) or 'nothing yet'}{over}")]

@@ -69,7 +69,7 @@ def edit(args: argparse.Namespace) -> int:
     with _change(args, about) as edit:
         point = by_name(edit.playbook).get(args.id)
         if point is None:
-            raise UserError(f"there is no point {short(args.id, 80)!r}; `reflectd playbook` lists all")
+            raise UserError(f"there is no point {short(args.id, 80)!r}; `reflectd learned` lists all")
         _refuse_twin(edit.playbook, text, besides=point)
         point["text"] = text
         _by_person(edit, point, "edited")
@@ -180,7 +180,8 @@ def approve(args: argparse.Namespace) -> int:
         return listed(args)
     found = _to_approve(args, about)
     if not found:
-        say(f"nothing waits for a word of yours in {about.name}")
+        if args.all:
+            say(f"nothing waits for a word of yours in {about.name}")
         return 0
     if not _agreed(args, found, "Shall agents be given {}?"):
         return 1 if not (args.json or args.dry_run) else 0
@@ -208,9 +209,9 @@ def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
         if r.kind in {"rule", "preference"}:
             more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
             raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")
-        if r.state == "in use":
-            raise UserError(f"{r.id} counts already: {r.how or r.why}")
-    return found
+        if r.state == "in use" and not r.open:
+            say(f"{r.id} counts already: {r.how or r.why}")
+    return [r for r in found if r.state != "in use" or r.open]
 
 
 def forget(args: argparse.Namespace) -> int:
@@ -345,6 +346,7 @@ def _list_changes(args: argparse.Namespace, about: About) -> int:
         return 0
     if not found:
         say(f"reflectd changed no file of what was learned in {about.name} yet")
+        say("A lesson that was taken back comes again with `reflectd learned approve ID`.")
         return 0
     paint, lines = Paint(), list[str]()
     for c in found[: args.limit]:

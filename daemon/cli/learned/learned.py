@@ -315,9 +315,7 @@ def listed(args: argparse.Namespace) -> int:
     lines += lines_of(wanted, paint)
     hidden = sum(r.state == "dismissed" for r in found) if not (args.all or args.waiting) else 0
     if not wanted:
-        lines.append(
-            "  nothing yet; `reflectd learned add TEXT` adds something, `reflectd setup` lets it learn"
-        )
+        lines += paint.row("  ", _nothing(about, hidden))
     if hidden:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
     if silent:
@@ -329,6 +327,19 @@ def listed(args: argparse.Namespace) -> int:
         lines += ["", *paint.row("", told, "  ")] if told else []
     show(lines, pager=not args.no_pager)
     return 0
+
+
+def _nothing(about: About, hidden: int) -> str:
+    """That nothing is there, and how something comes."""
+    what = f"no {about.kind}s" if about.kind else "nothing"
+    if hidden:
+        return f"{what} in use"
+    learns = about.settings.memory.enabled if about.kind == "lesson" else about.settings.playbook.enabled
+    if learns or (about.kind == "" and about.settings.memory.enabled):
+        comes = "a session is looked back on when it is over, or after an hour of silence"
+    else:
+        comes = "`reflectd setup` lets it learn"
+    return f"{what} yet: {comes}; `reflectd learned add TEXT` adds something"
 
 
 def lines_of(records: list[Record], paint: Paint) -> list[str]:
@@ -376,7 +387,12 @@ def shown(args: argparse.Namespace) -> int:
         print_json(r.as_json())
         return 0
     paint = Paint()
-    state = {"in use": "in use", "waiting": "waiting for your word", "dismissed": "taken back"}[r.state]
+    proven = "in use: its own session proves it; nobody said yes or no yet"
+    state = {
+        "in use": proven if r.open else "in use",
+        "waiting": "waiting for your word",
+        "dismissed": "taken back",
+    }[r.state]
     given = [r.how] if r.how else [f"not given it: {r.why}"]
     times = [clock(r.at)] if r.at else []
     rows: list[tuple[str, Iterable[str]]] = [

@@ -194,7 +194,7 @@ def _take_points(
 def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
     """How many are new and known, and those that may not be kept."""
     new, known, refused = 0, 0, list[Json]()
-    progress = Progress(len(lessons))
+    progress = Progress(len(lessons) if len(lessons) > BLOCK else 0)
     try:
         for at in range(0, len(lessons), BLOCK):
             body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}

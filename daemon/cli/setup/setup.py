@@ -460,6 +460,8 @@ def _tell_next(
         say(f"Next: {', then '.join(steps)}.")
     elif state.changed:
         say("It counts from the daemon's next start on.")
+        if not any(agent.loads for agent in agents.look(env, Path.cwd())):
+            say("No agent is connected yet: `reflectd setup` connects them.")
     else:
         done = not back and _connected(env)
         say("All of it is set up: nothing to do." if done else "Nothing was changed.")

@@ -12,6 +12,7 @@ import asyncio
 import math
 import secrets
 from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -197,6 +198,15 @@ class EpisodeRoutes:
                 refused.append({"id": str(id_)[:40], "why": str(error)})
             else:
                 found.setdefault(made.id, made)
+        others = (c.episode for c in await self._store.get(list(found)) if c.episode.project != project)
+        # what another project has is taken over under an id of its own, the same each time; not what the
+        # person dismissed there
+        own = {
+            e.id: sha256(f"{e.id} {project}".encode()).hexdigest()[:32]
+            for e in others
+            if e.state != "dismissed"
+        }
+        found = {own.get(id_, id_): replace(m, id=own.get(id_, id_)) for id_, m in found.items()}
         known = {c.episode.id for c in await self._store.get(list(found))}
         new = [made for id_, made in found.items() if id_ not in known]
         for made in [] if dry_run else new:

@@ -225,6 +225,7 @@ class Playbook(Feature):
             **tables.counts(world.db),
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "over_limit": self._learning.over_limit,
+            "waits": self._learning.waits,
         }
 
     def prune(self, now_ms: int) -> Sequence[Statement]:

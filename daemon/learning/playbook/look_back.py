@@ -120,6 +120,7 @@ class Lookback:
         self._books = books
         self.alone = asyncio.Lock()
         self.over_limit = False  # when it last asked
+        self.waits = ""  # why, when it last had to wait
 
     # --- sessions that were judged here ---------------------------------------------------------------------
 
@@ -240,6 +241,7 @@ class Lookback:
         texts = await asyncio.to_thread(world.prompt_texts, stretch.directory)
         found = await self.decide(job, Look(s, stretch, project, view, texts))
         self.over_limit = isinstance(found, Silent) and OVER_LIMIT in found.why
+        self.waits = ""
         if isinstance(found, Decided):
             return found
         if found.bad:
@@ -251,6 +253,7 @@ class Lookback:
     async def _wait(self, job: Job, why: str) -> None:
         """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
         self._world.log.info("learning waits", session=job.key, why=why)
+        self.waits = why
         due = self._world.clock.now_ms() + LATER_MS
         await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
 

@@ -64,9 +64,14 @@ def test_everything_is_taken_out_and_brought_into_another_project(up: Sandbox, t
     other = up.root / "other"
     (other / ".git").mkdir(parents=True)
     shown = run(up, "learned", "import", out, "--dir", other)
-    assert "taken over: 1 point, 0 lessons; 3 lessons here already" in shown, "one store has all projects"
+    assert "taken over: 1 point, 3 lessons; 0 lessons here already" in shown
     listed = asked(up, "learned", "list", "--dir", other)["records"]
-    assert [(r["id"], r["kind"], r["state"]) for r in listed] == [("ctx-001", "point", "waiting")]
+    assert sorted((r["kind"], r["state"]) for r in listed) == [("lesson", "waiting")] * 3 + [
+        ("point", "waiting")
+    ]
+    again = run(up, "learned", "import", out, "--dir", other)
+    assert "taken over: 0 points, 0 lessons; 3 lessons here already" in again
+    assert len(asked(up, "memory", "list")["records"]) == 3, "those of the first project are its own"
 
 
 def test_lessons_go_out_and_in_again(up: Sandbox, tmp_path: Path) -> None:
