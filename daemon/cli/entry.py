@@ -42,6 +42,11 @@ def _run(argv: list[str]) -> int:
         except OSError:  # a prompt has no use for an error
             _forget_output()
             return 0
+    from io import TextIOWrapper
+
     from .main import main
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what it can't show, half characters too
     return main(argv)

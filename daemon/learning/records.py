@@ -213,7 +213,7 @@ class Learned:
             why = self._point_stays(p["text"], vouched=vouched or origin is not None, harm=harms(p))
             found.append(
                 Record(
-                    p["name"], "point", "waiting" if why == NOBODY else "in use", p["text"],
+                    p["name"], "point", "in use" if vouched or origin is not None else "waiting", p["text"],
                     "" if why else AT_START, why, _origin(origin, vouched=vouched), section,
                     used=(uses.get(p["name"]) or [0])[0], helped=p["helpful"], harmed=p["harmful"],
                     at=origin.at if origin is not None else 0,
@@ -278,7 +278,7 @@ class Learned:
 def named(records: Iterable[Record], wanted: str) -> Record:
     """The record of this id; a lesson's also by the beginning of its id. Raises ``UserError``."""
     every = list(records)
-    found = [r for r in every if wanted in {r.id, r.key}]
+    found = [r for r in every if wanted and wanted in {r.id, r.key}]
     if not found and len(wanted) >= 4:
         found = [r for r in every if r.kind == "lesson" and r.key.startswith(wanted.lower())]
     if len(found) != 1:

@@ -187,7 +187,7 @@ def approve(args: argparse.Namespace) -> int:
         return 1 if not (args.json or args.dry_run) else 0
     for r in found:
         if r.kind == "lesson":
-            about.post("memory/settle", {"ids": [r.key], "yes": True})
+            _settled(about, r, yes=True)
         elif r.key:
             about.post("playbook/settle", {"id": int(r.key), "yes": True})
         else:
@@ -254,12 +254,18 @@ def _forget(about: About, r: Record, *, for_good: bool) -> None:
     if r.kind == "lesson" and for_good:
         about.post("memory/forget", {"ids": [r.key]})
     elif r.kind == "lesson":
-        about.post("memory/settle", {"ids": [r.key], "yes": False})
+        _settled(about, r, yes=False)
     elif r.key:
         about.post("playbook/settle", {"id": int(r.key), "yes": False})
         never_again(about.rules.journal, r.text)
     else:
         take_back(about.rules.playbook, about.rules.journal, r.id, r.text)
+
+
+def _settled(about: About, r: Record, *, yes: bool) -> None:
+    """A person's word on a lesson. Raises ``UserError`` for one that went meanwhile."""
+    if not about.post("memory/settle", {"ids": [r.key], "yes": yes})["changed"]:
+        raise UserError(f"{r.id} is not there any more, or was changed while you were asked: look again")
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
@@ -301,8 +307,9 @@ def undo(args: argparse.Namespace) -> int:
         vars(args).update(number=int(number))
         return asked_about("undo", args)
     book = about.rules.playbook
+    what = next((r for r in book.history() if r.number == int(number)), None)
     done = book.undo(int(number), dry_run=args.dry_run)
-    what = done if args.dry_run else next(r for r in book.history() if r.number == done.undoes)
+    what = what or done
     if args.json:
         print_json(
             {

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 PAGE: Final = 200
-MOST_LESSONS: Final = 1_000
 HEADINGS: Final = {
     "rule": "rules: what you want",
     "preference": "preferences: what you like",
@@ -255,7 +254,7 @@ class About:
     def episodes(self) -> list[Json]:
         """The lessons of the project, newest first. Raises ``Unavailable``."""
         found: list[Json] = []
-        while len(found) < MOST_LESSONS:
+        while True:
             after = found[-1]["id"] if found else ""
             answer = self.get("memory/list", state="", after=after, limit=PAGE)
             page = answer["episodes"]
@@ -263,8 +262,7 @@ class About:
             if not answer["chooses"]:
                 self.learned.without_model()
             if len(page) < PAGE:
-                break
-        return found
+                return found
 
     def records(self) -> tuple[list[Record], str]:
         """Everything of this kind, and why lessons are not known. Raises ``UserError``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,9 +47,7 @@ def export(args: argparse.Namespace) -> int:
     else:
         lessons = {e["id"]: e for e in about.episodes()}
         lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in records]
-        data = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode(
-            "utf-8", "surrogatepass"
-        )
+        data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()  # ASCII
         number = len(lines)
     if args.out:
         _written(args.out, data)
@@ -57,8 +56,14 @@ def export(args: argparse.Namespace) -> int:
     elif args.out:
         say(f"{count(number, 'record')} of {about.name} written to {args.out}")
     else:
-        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
+        text = data.decode()
+        sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
     return 0
+
+
+def visible_json(text: str) -> str:
+    """JSON in which a terminal obeys nothing: what is not ASCII as escapes."""
+    return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
 
 
 def _written(name: str, data: bytes) -> None:
@@ -71,17 +76,20 @@ def _written(name: str, data: bytes) -> None:
     except FileExistsError:
         raise UserError(f"{name} exists already; name another file") from None
     except OSError as error:
+        with suppress(OSError):  # half a file, which the next try would take for another's
+            Path(name).unlink()
         raise Unavailable(f"can't write {name}: {words(error)}") from error
 
 
 def take(args: argparse.Namespace) -> int:
     """Take over points and lessons that are not here yet. They wait for the person's word."""
     about, raw = About.of(args), _read(args.file)
-    theirs, lessons, left_out = _understood(raw, args.file)
+    theirs, lessons, left_out, notes = _understood(raw, args.file)
     if about.kind == "point":
         lessons = []
-    points, told, change = _take_points(args, about, theirs) if about.kind != "lesson" else ([], (), None)
     new, known, refused = _take_lessons(args, about, lessons)
+    points, told, change = _take_points(args, about, theirs) if about.kind != "lesson" else ([], (), None)
+    told = (*notes, *told)
     if args.json:
         print_json({
             "points": points, "change": change, "lessons": new, "known": known, "refused": refused,
@@ -127,9 +135,9 @@ def _read(name: str) -> bytes:
     return raw
 
 
-def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int]:
-    """The playbook and the lessons in it, and how many rules and preferences. Raises ``UserError`` with the
-    number of a line that is none of them.
+def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int, tuple[str, ...]]:
+    """The playbook and the lessons in it, how many rules and preferences, and what could not be used as it
+    is. Raises ``UserError`` with the number of a line that is none of them.
     """
     try:
         found = parsed(raw)
@@ -137,35 +145,44 @@ def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int
         found = None
     if found is not None and not (isinstance(found, dict) and found.get("kind")):
         try:
-            return migrated(found).playbook, [], 0
+            whole = migrated(found)
         except (ValueError, RecursionError) as error:
             if not isinstance(found, dict) or "lesson" not in found:
                 raise UserError(f"{name} is no playbook that can be used: {error}") from None
+        else:
+            return whole.playbook, [], 0, tuple(whole.told)
     points: dict[str, list[Json]] = {section: [] for section in SECTION_SLUGS}
-    lessons, left_out, any_point = list[Json](), 0, False
+    lessons, left_out = list[Json](), 0
     for number, line in enumerate(raw.splitlines(), 1):
         if not line.strip():
             continue
-        try:
-            one = json.loads(line)
-        except (ValueError, RecursionError):
-            one = None
-        if not isinstance(one, dict) or not ({"lesson", "kind"} & one.keys()):
+        one = _line(line)
+        if one is None:
             raise UserError(f"line {number} of {name} is nothing that was learned; nothing was taken over")
-        if one.get("kind") in {"rule", "preference"}:
+        if one.get("kind") in ("rule", "preference"):
             left_out += 1
         elif one.get("kind") == "point":
-            any_point = True
-            point = {
-                "name": one.get("id"),
-                "text": one.get("text"),
-                "helpful": one.get("helped", 0),
-                "harmful": one.get("harmed", 0),
-            }
+            counts = {"helpful": one.get("helped", 0), "harmful": one.get("harmed", 0)}
+            point = {"name": one.get("id"), "text": one.get("text"), **counts}
             points.get(str(one.get("where")), points["OTHERS"]).append(point)
         else:
             lessons.append(one)
-    return (migrated({"sections": points}).playbook if any_point else None), lessons, left_out
+    if not any(points.values()):
+        return None, lessons, left_out, ()
+    made = migrated({"sections": points})
+    return made.playbook, lessons, left_out, tuple(made.told)
+
+
+def _line(line: bytes) -> Json | None:
+    """A record or an episode; None for what is none, and for numbers and texts that no JSON has."""
+    try:
+        found = parsed(line)
+        json.dumps(found, ensure_ascii=False).encode()  # half characters can't be sent
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("kind", ""), str):
+        return None
+    return found if {"lesson", "kind"} & found.keys() else None
 
 
 def _take_points(
@@ -198,7 +215,11 @@ def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -
     try:
         for at in range(0, len(lessons), BLOCK):
             body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
-            done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+            try:
+                done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+            except (Unavailable, UserError) as error:
+                before = f" ({count(new, 'lesson')} taken over before that)" if new else ""
+                raise type(error)(f"{error}{before}") from error
             new, known, refused = new + done["new"], known + done["known"], refused + done["refused"]
             progress.show(min(at + BLOCK, len(lessons)), "")
     finally:

@@ -6,9 +6,7 @@ lose none. Nothing is decided by accident: Enter writes nothing.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
@@ -43,9 +41,6 @@ def consent(what: str) -> None:
     """A person wants this. An agent's shell is no terminal. Raises ``UserError`` where nobody said so."""
     if not attended():
         raise UserError(f"{what} is a person's decision: do it on a terminal. Nothing was changed")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that can't show all there is
 
 
 def which_file(decisions: Decisions) -> None:

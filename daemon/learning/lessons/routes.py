@@ -265,7 +265,7 @@ class EpisodeRoutes:
 
     async def _project(self, query: Mapping[str, Any]) -> str:
         directory = query.get("directory", "")
-        if not isinstance(directory, str):
+        if not isinstance(directory, str) or "\0" in directory:
             raise BadReply("`directory` is a path")
         return await self._find.project(directory)
 

@@ -190,7 +190,7 @@ class Playbook(Feature):
     async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """``id``, ``yes``, ``by``: whether that text counts from now on. Raises ``BadReply``."""
         identity, yes = body.get("id"), body.get("yes")
-        if type(identity) is not int or not isinstance(yes, bool):
+        if type(identity) is not int or not 0 < identity < 1 << 63 or not isinstance(yes, bool):
             raise BadReply("name the text by `id`, a number, and say `yes`: true or false")
         text = tables.text(self._world.db, identity)
         if text is None or text.state != "quarantined":

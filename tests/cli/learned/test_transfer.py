@@ -146,3 +146,52 @@ def test_the_daemon_offers_from_that_file(box: Sandbox) -> None:
     with Daemon(box, **everywhere) as daemon, WireHost(box.socket, box.project, instance="host-2") as host:
         wait_until(lambda: line in given(host, "ses_4"), "the point in what is given", daemon.log)
     assert playbook(box).path != box.project / ACE
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"kind": ["rule"], "text": "x"}', "line 1 of"),
+        ('{"kind": "lesson", "id": 1}\n{"kind": {}}', "line 2 of"),
+        ('{"kind": "lesson", "lesson": "x", "reward": NaN}', "line 1 of"),
+        ('{"kind": "lesson", "lesson": "half \\ud800"}', "line 1 of"),
+        ("[" * 100_000, "line 1 of"),
+    ],
+)
+def test_garbage_is_refused_with_its_line(box: Sandbox, text: str, why: str) -> None:
+    """Bad input: nothing of the file is taken over, and no traceback."""
+    assert why in run(box, "learned", "import", "-", code=2, stdin=text.encode())
+    assert not playbook(box).path.exists()
+
+
+def test_nothing_is_taken_over_by_half(box: Sandbox) -> None:
+    """Without a daemon no lesson can be; then no point is either. What is left out is said."""
+    both = '{"kind":"point","id":"pat-001","text":"A fact."}\n{"kind":"lesson","lesson":"x"}\n'
+    assert "no daemon answers" in run(box, "learned", "import", "-", code=1, stdin=both.encode())
+    assert not playbook(box).path.exists()
+    odd = '{"kind":"point","id":7,"text":5}\n'
+    assert "an entry of OTHERS is left out" in run(box, "learned", "import", "-", stdin=odd.encode())
+
+
+def test_an_export_moves_no_cursor_and_comes_in_again(up: Sandbox) -> None:
+    """Control characters, marks of direction and half characters are escapes; every lesson is there."""
+    text = '{"key_points": ["c1 \\u009b31m bidi \\u202e", "half \\ud800 end"]}'
+    run(up, "playbook", "import", "-", stdin=text.encode())
+    lessons = [
+        {
+            "kind": "lesson",
+            "id": f"{n:032x}",
+            "query": f"task {n}",
+            "lesson": f"Look at {n} first.",
+            "reward": -1,
+        }
+        for n in range(1, 1_102)
+    ]
+    lines = "".join(f"{json.dumps(one)}\n" for one in lessons)
+    run(up, "learned", "import", "-", stdin=lines.encode())
+    out = said(reflectd(up, "learned", "export"), 0)
+    assert out.isascii()
+    assert len(out.splitlines()) == 1_103
+    assert f"lesson {1_000:032x}" in run(up, "learned", "show", f"{1_000:032x}")
+    shown = said(reflectd(up, "learned", "list", "--kind", "point"), 0)
+    assert [c for c in "\x9b\u202e" if c in shown] == []
