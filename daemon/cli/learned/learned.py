@@ -130,7 +130,8 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
     one.add_argument("--waiting", action="store_true", help="only what waits for your word")
     add_flag(one)
     one = _action(what, "show", "one of them: where it comes from, and what became of it", shown, kind)
-    one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
+    text = "its id, such as pat-003; a lesson's may be shortened; without one all are listed"
+    one.add_argument("id", nargs="?", metavar="ID", help=text)
     add_flag(one)
     text = "what the verdicts were with each point and lesson, and without"
     _action(what, "report", text, reported, kind)
@@ -378,7 +379,10 @@ def line_of(r: Record, paint: Paint, *, wide: int = 0, how: bool = True) -> list
 
 
 def shown(args: argparse.Namespace) -> int:
-    """One of them, whole."""
+    """One of them, whole; without an id the list."""
+    if not args.id:
+        vars(args).update(all=False, waiting=False)
+        return listed(args)
     about = About.of(args)
     r = about.one(args.id)
     if args.json:

@@ -131,6 +131,7 @@ def test_everything_is_in_one_list(box: Sandbox) -> None:
         assert f"lesson {lesson['key']} task {TASK}" in shown
         assert "agents given with a task for which a small model chooses it" in shown
     assert "Use bun" in run(box, "learned", "show", "rule-001")
+    assert "Use bun" in run(box, "learned", "show"), "without an id the list, as earlier versions had it"
     assert "lessons are not known: no daemon" in run(box, "learned", "show", lesson["id"], code=2)
 
 
