@@ -36,12 +36,11 @@ LISTS = (
 )
 CHANGES = (
     f"UPDATE reflectd.episode_memory SET lesson = '{MARK} changed', proof = 'row'",
-    "UPDATE reflectd.episode_states SET state = 'confirmed'",
-    "UPDATE reflectd.episode_states SET state = repeat('x', 100000)",
-    "INSERT INTO reflectd.episode_states SELECT e.key, o.owner, 'confirmed', coalesce(s.mark, '') "
-    "FROM reflectd.episode_memory AS e, "
-    "(SELECT owner FROM reflectd.episode_memory ORDER BY key LIMIT 1) AS o, "
-    "(SELECT mark FROM reflectd.episode_states ORDER BY episode LIMIT 1) AS s ON CONFLICT DO NOTHING",
+    "UPDATE reflectd.episode_memory SET owner = "
+    "(SELECT owner FROM reflectd.episode_memory ORDER BY key LIMIT 1)",
+    "UPDATE reflectd.episode_memory SET withdrawn = false, proof = 'row', lesson = repeat('x', 100000)",
+    "INSERT INTO reflectd.episode_uses SELECT key, 'ses_x', 'helped', 1 FROM reflectd.episode_memory "
+    "ON CONFLICT DO NOTHING",
     "UPDATE reflectd.episode_memory SET at = 9223372036854775807 - key",
     "UPDATE reflectd.episode_memory SET reward = 'NaN', given = 2147483647",
 )
