@@ -163,8 +163,9 @@ class LearnedPage(Feature):
     def _changes(chosen: Path, rules: LearnedRules, query: Mapping[str, Any]) -> Json:
         """The changes of files, newest first, each with its undo."""
         every = [
-            (letter, r, r.number in undone(kept))
+            (letter, r, r.number in gone)
             for letter, kept in (("r", rules.changes.all()), ("p", rules.playbook.history()))
+            for gone in (undone(kept),)
             for r in kept
         ]
         some, more = piece(sorted(every, key=lambda each: -each[1].at), query, "changes")

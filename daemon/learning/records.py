@@ -159,8 +159,6 @@ class Learned:
                 facts += [f"archived {row.archived}" if row.archived else "", row.reason]
             how, why = self._rule_reaches(row, vouched)
             state: State = "in use" if row.active else "dismissed"
-            if row.active and why == NOBODY:
-                state = "waiting"
             origin = ", ".join(fact for fact in facts if fact)
             kind: Kind = "preference" if soft else "rule"
             found.append(Record(row.id, kind, state, row.text, how, why, origin, row.where, row.file))

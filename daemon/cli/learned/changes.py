@@ -203,7 +203,7 @@ def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
     if args.all:
         waits = [r for r in about.records()[0] if r.state == "waiting" and r.kind in {"point", "lesson"}]
         return [r for r in waits if not refusal(r.text)]
-    found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    found = about.those(args.ids)
     may_count({r.id: r.text for r in found})
     for r in found:
         if r.kind in {"rule", "preference"}:
@@ -217,7 +217,7 @@ def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
 def forget(args: argparse.Namespace) -> int:
     """No agent is given these any more, and they are not learned again."""
     about = About.of(args)
-    found = [about.one(wanted) for wanted in dict.fromkeys(args.ids)]
+    found = about.those(args.ids)
     if args.for_good and any(r.kind != "lesson" for r in found):
         raise UserError(
             "--for-good deletes lessons; a rule is deleted by `reflectd reflect unlearn --delete`"
@@ -283,7 +283,7 @@ def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> b
     if args.dry_run:
         say(f"you would be asked: {question}")
         return False
-    if not asked(f"{question}", PERSON):
+    if not asked(question, PERSON):
         say("Nothing was changed.")
         return False
     return True
@@ -337,9 +337,10 @@ def _list_changes(args: argparse.Namespace, about: About) -> int:
     found: list[Json] = [
         {
             "change": f"{letter}{r.number}", "at": r.at, "what": r.what, "why": r.why, "by": r.by,
-            "file": file or getattr(r, "file", ""), "undone": r.number in undone(revisions),
+            "file": file or getattr(r, "file", ""), "undone": r.number in gone,
         }
         for letter, revisions, file in kept
+        for gone in (undone(revisions),)
         for r in revisions
     ]  # fmt: skip
     found.sort(key=lambda c: -c["at"])

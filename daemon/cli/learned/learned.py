@@ -280,11 +280,11 @@ class About:
             found = self.learned.records(None, lessons)
         return [r for r in found if self.kind in {"", r.kind}], silent
 
-    def one(self, wanted: str) -> Record:
-        """The record of this id. Raises ``UserError``, also when lessons are not known."""
+    def those(self, wanted: Iterable[str]) -> list[Record]:
+        """The records of these ids, each once. Raises ``UserError``, also when lessons are not known."""
         found, silent = self.records()
         try:
-            return named(found, wanted)
+            return [named(found, one) for one in dict.fromkeys(wanted)]
         except UserError as error:
             raise UserError(f"{error} (lessons are not known: {silent})" if silent else str(error)) from None
 
@@ -384,7 +384,7 @@ def shown(args: argparse.Namespace) -> int:
         vars(args).update(all=False, waiting=False)
         return listed(args)
     about = About.of(args)
-    r = about.one(args.id)
+    [r] = about.those([args.id])
     if args.json:
         print_json(r.as_json())
         return 0
