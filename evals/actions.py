@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -22,6 +22,7 @@ import msgspec
 from daemon import paths
 from daemon.compaction import case as compaction
 from daemon.core.errors import UserError
+from daemon.core.question import ask
 from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
 from daemon.files.prompts import read_layer
@@ -123,12 +124,18 @@ def read_cases(path: Path, question: str) -> list[Case]:
 def flow_of(case: Case, nonce: str) -> Flow:
     """The question as the daemon asks it, with the prompts that are shipped."""
     texts: Mapping[str, str] = read_layer(paths.shipped("prompts")).texts
-    if case.seen is not None:
-        made = stuck.make_case(case.transcript, case.seen, nonce=nonce, loop=loop_in(case.transcript))
-        if made is None:
-            raise UserError(f"{case.name}: nobody asked for anything")
-        return stuck.assess(made, texts)
-    return compaction.evaluate(compaction.make_case(case.transcript, nonce=nonce), texts)
+    if case.seen is None:
+        compacted = compaction.make_case(case.transcript)
+        if (outcome := compaction.certain(compacted)) is not None:
+            return outcome
+        question = replace(compaction.question(compacted), nonce=nonce)
+        return compaction.outcome((yield from ask(question, texts)))
+    silent = stuck.make_case(case.transcript, case.seen, loop_in(case.transcript))
+    if silent is None:
+        raise UserError(f"{case.name}: nobody asked for anything")
+    if (sure := stuck.certain(silent)) is not None:
+        return sure
+    return stuck.assessment((yield from ask(replace(stuck.question(silent), nonce=nonce), texts)))
 
 
 def outcome(case: Case, found: stuck.Assessment | compaction.Outcome) -> Outcome:

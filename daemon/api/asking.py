@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..core.llm import Prompt, Reply
     from ..core.ports import Provider
+    from ..core.question import Answer, Question, R
     from ..core.settings import Settings
     from ..log import Logger
 
@@ -33,18 +34,25 @@ LINES: Final = 50  # of what was left out, in one call
 
 def template(name: str, asking: Asking) -> str:
     """The text of a prompt: the person's own, else the one that comes with reflectd. Raises ``UserError``."""
-    from ..clock import SystemClock
-    from ..files.prompts import SLOTS, SUFFIX, Prompts
-    from ..files.trust import FILE, Trust
-    from ..paths import config_file, resolve, shipped
+    from ..files.prompts import SLOTS, SUFFIX
 
     wanted = name.removesuffix(SUFFIX)
     if wanted not in SLOTS:
         raise UserError(f"there is no prompt {ascii(name)[:80]}; there are {', '.join(SLOTS)}")
+    return prompt_texts(asking)[wanted]
+
+
+def prompt_texts(asking: Asking) -> Mapping[str, str]:
+    """The texts of all prompts, by name: the person's own, else those that come with reflectd."""
+    from ..clock import SystemClock
+    from ..files.prompts import Prompts
+    from ..files.trust import FILE, Trust
+    from ..paths import config_file, resolve, shipped
+
     trust = Trust(resolve(asking.env, connects=False).state_dir / FILE, SystemClock())
     found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates("")
     tell(found.problems)
-    return found.texts[wanted]
+    return found.texts
 
 
 def nonce() -> str:
@@ -80,6 +88,13 @@ class Asking:
     random: Random = field(default_factory=Random)
     clock: Clock | None = None
     made: list[Entry] = field(default_factory=list)
+
+    async def ask(self, question: Question[R]) -> Answer[R]:
+        """The answer to one question, with the prompts in force outside every project. Raises as ``run``."""
+        from ..core.question import ask
+
+        texts = prompt_texts(self)
+        return await self.run(ask(replace(question, nonce=question.nonce or nonce()), texts))
 
     async def run(self, flow: Generator[Prompt, Reply, T]) -> T:
         """The flow's result. Raises ``UserError`` when nobody is set up to be asked, or the settings are

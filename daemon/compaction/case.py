@@ -11,20 +11,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
-import msgspec
+from msgspec import Meta, Struct
 
 from ..core.cuts import argument_in_short, head_and_tail
-from ..core.errors import BadReply, Unavailable
-from ..core.llm import Prompt, Reply
+from ..core.question import Answer, Question
 from ..core.redact import redact, redact_head, redact_tail
-from ..core.reply import BadForm, Talk, wanted_object
-from ..core.template import fill
 from ..core.transcript import Message, Model
 from ..core.verdict import FinalState
 from .github import GithubWork, github_work
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Iterable
 
     from ..core.transcript import ToolCall, Transcript
     from ..core.verdict import Verdict
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
 Action = Literal["needs_github_update", "continue_task", "needs_clarification", "task_complete"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 RULES: Final = "rules"
-TRIES: Final = 2
-MAX_TOKENS: Final = 500
 ANSWER_CHARS: Final = 4_000
 EARLIER_REQUESTS: Final = 5
 EARLIER_CHARS: Final = 300
@@ -47,20 +42,14 @@ OPEN_CHARS: Final = 300
 _TOLD_BY: Final = ("command", "filePath", "file_path", "path", "pattern", "query", "url", "description")
 
 
-_TEXT: Final = {"type": "string"}
-_FIELDS: Final = {
-    "reason": _TEXT,
-    "nonce": _TEXT,
-    "action": {"type": "string", "enum": list(ACTIONS)},
-    "confidence": {"type": "number"},
-    "message": _TEXT,
-}
-ANSWER: Final[dict[str, object]] = {
-    "type": "object",
-    "properties": _FIELDS,
-    "required": list(_FIELDS),
-    "additionalProperties": False,
-}
+class Said(Struct, kw_only=True):
+    """The model's answer (I18)."""
+
+    reason: str = ""
+    nonce: str = ""
+    action: Action
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +74,8 @@ class Case:
     and the state of the task's last verdict, empty without a verdict.
     """
 
-    session: str
     task: str
     turn: str
-    nonce: str
     requests: tuple[str, ...]
     earlier: tuple[str, ...]
     last_reply: str
@@ -125,7 +112,7 @@ def verdict_of(transcript: Transcript, last: Verdict | None) -> Verdict | None:
     return last if last is not None and task is not None and last.task == task.id else None
 
 
-def make_case(transcript: Transcript, *, nonce: str, last: Verdict | None = None) -> Case:
+def make_case(transcript: Transcript, last: Verdict | None = None) -> Case:
     """The case of the transcript's newest compaction. ``last``: the session's last stored verdict.
 
     Raises ``ValueError`` without a summary; ``decide.wanted`` has ruled that out.
@@ -139,10 +126,8 @@ def make_case(transcript: Transcript, *, nonce: str, last: Verdict | None = None
     before_summary = transcript.messages[: transcript.messages.index(found.summary)]
     calls = transcript.calls
     return Case(
-        session=transcript.session,
         task=task.id if task else "",
         turn=found.summary.id,
-        nonce=nonce,
         requests=tuple(_clip(m.text, REQUEST_CHARS) for m in requests),
         earlier=tuple(_clip(text, TEXT_CHARS) for text in earlier[-EARLIER_REQUESTS:]),
         last_reply=redact_tail(_last_reply(before_summary), TEXT_CHARS),
@@ -201,77 +186,38 @@ class Outcome:
     """What the agent needs. ``action`` is None when nothing was decided.
 
     ``why``: the model's reason, or the failure. ``message``: the model's words for the agent, not cleaned.
-    ``bad``: replies that could not be read.
+    ``nonce``: the marker that must not be in them.
     """
 
     action: Action | None
     why: str = ""
     confidence: float = 0.0
     message: str = ""
-    provider: str = ""
-    bad: tuple[BadForm, ...] = ()
+    provider: str = RULES
+    nonce: str = ""
 
 
-def evaluate(case: Case, texts: Mapping[str, str]) -> Generator[Prompt, Reply, Outcome]:
-    """What the agent needs after the compaction. ``texts``: the prompts in force, by name."""
+def certain(case: Case) -> Outcome | None:
+    """The outcome that needs no model."""
     if not case.task:
-        return Outcome(None, "nobody asked for anything", provider=RULES)
+        return Outcome(None, "nobody asked for anything")
     if case.phase == "complete":
-        return Outcome("task_complete", "the task was judged complete", 1.0, provider=RULES)
-    data = _data(case, texts["compaction_case"])
-    talk, text = Talk(), data
-    try:
-        for _ in range(TRIES):
-            prompt = Prompt(
-                purpose="compaction",
-                tier="fast",
-                system=texts["compaction"].replace("{nonce}", case.nonce),
-                text=text,
-                session=case.session,
-                model=case.model,
-                nonce=case.nonce,
-                schema=ANSWER,
-                max_tokens=MAX_TOKENS,
-            )
-            reply = yield from talk.ask(prompt)
-            if reply is not None:
-                try:
-                    said = parse(reply, case.nonce)
-                except BadReply as e:
-                    talk.broke(reply, prompt, e)
-                else:
-                    reason, message = said.reason.strip()[:ANSWER_CHARS], said.message.strip()[:ANSWER_CHARS]
-                    return Outcome(
-                        said.action, reason, said.confidence, message, reply.provider, tuple(talk.bad)
-                    )
-            why = f"The reply could not be used: {talk.why[:300]}."
-            text = fill(texts["compaction_again"], {"case": data, "nonce": case.nonce, "why": why})
-    except Unavailable as e:
-        return Outcome(None, f"no model answered: {e}", bad=tuple(talk.bad))
-    return Outcome(None, talk.why, bad=tuple(talk.bad))
+        return Outcome("task_complete", "the task was judged complete", 1.0)
+    return None
 
 
-class Said(msgspec.Struct):
-    """A model's answer."""
-
-    action: Action
-    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)]
-    reason: str = ""
-    message: str = ""
-
-
-def parse(reply: Reply, nonce: str = "") -> Said:
-    """The answer in ``reply``. Raises ``BadReply`` for any other form (I18). ``nonce``: if given, a reply in
-    prose must repeat it.
-    """
-    data = wanted_object(reply, nonce, "action", "confidence", what="action")
-    try:
-        return msgspec.convert(dict(data), Said)
-    except msgspec.ValidationError as e:
-        raise BadReply(f"the answer after a compaction: {e}", raw=reply.text or str(data)) from None
+def outcome(answer: Answer[Said]) -> Outcome:
+    """What the model says that the agent needs."""
+    said = answer.reply
+    if said is None:
+        return Outcome(None, answer.why, provider=answer.provider)
+    reason, message = (text.strip()[:ANSWER_CHARS] for text in (said.reason, said.message))
+    return Outcome(said.action, reason, said.confidence, message, answer.provider, answer.nonce)
 
 
-def _data(case: Case, template: str) -> str:
+def question(case: Case) -> Question[Said]:
+    """The question to a fast model."""
+
     def lines(rows: Iterable[str]) -> str:
         return "\n".join(rows) or "(none)"
 
@@ -287,8 +233,7 @@ def _data(case: Case, template: str) -> str:
         *(f"open item: {item}" for item in case.open_items),
         *(f"open todo: {todo}" for todo in case.todos),
     ]
-    values = {
-        "nonce": case.nonce,
+    slots = {
         "requests": lines([*earlier, *(f"{i}. {text}" for i, text in enumerate(case.requests, 1))]),
         "open": lines(opened),
         "tools": lines([*([", ".join(case.tools)] if case.tools else ()), *case.recent]),
@@ -296,4 +241,4 @@ def _data(case: Case, template: str) -> str:
         "reply": case.last_reply or "(none)",
         "summary": case.summary or "(empty)",
     }
-    return fill(template, values)
+    return Question("compaction", slots, Said, model=case.model, max_tokens=500)

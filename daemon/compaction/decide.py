@@ -115,7 +115,7 @@ def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, gi
         return Decision(why=f"{prompted} prompts on this task already (guard 5)")
     if action == "needs_github_update" and not (github and case.github.target):
         action = "continue_task"
-    text = nudge_text(action, case, outcome.message)
+    text = nudge_text(action, case, clean(outcome.message, outcome.nonce))
     nudge = SendNudge(session.id, case.task, case.turn, text, "compaction", case.agent, case.model)
     return Decision((nudge,), action, outcome.why)
 
@@ -140,9 +140,9 @@ def _toast(session: Session, limits: Limits, message: str, variant: Variant) -> 
     return () if quiet else (ShowToast(session.id, message, variant),)
 
 
-def nudge_text(action: Action, case: Case, message: str) -> str:
+def nudge_text(action: Action, case: Case, note: str) -> str:
     """The prompt for the agent: a reminder of its work, a comment to be written first, or a state to be told
-    first.
+    first. ``note``: the model's words, cleaned.
     """
     title, opening, end = "Continue after compaction", "The task goes on.", STOP
     if action == "needs_github_update" and (target := case.github.target):
@@ -163,7 +163,7 @@ def nudge_text(action: Action, case: Case, message: str) -> str:
             "then say in a few sentences what is done, what is open and what comes next."
         )
     first = f"The context of this session was compacted. {opening}"
-    return "\n".join([f"{MARK} {title}", "", first, "", *_context(case, message), end, _SIGNED])
+    return "\n".join([f"{MARK} {title}", "", first, "", *_context(case, note), end, _SIGNED])
 
 
 def clean(message: str, nonce: str = "") -> str:
@@ -178,7 +178,7 @@ def clean(message: str, nonce: str = "") -> str:
     return note if len(note) <= NOTE_CHARS else note[: NOTE_CHARS - 1].rstrip() + "…"
 
 
-def _context(case: Case, message: str) -> list[str]:
+def _context(case: Case, note: str) -> list[str]:
     """The lines that say what was asked, what is open, how far the work is, and the GitHub work."""
     asked = "\n\n".join(case.requests)
     lines: list[str] = []
@@ -188,7 +188,7 @@ def _context(case: Case, message: str) -> list[str]:
     for title, items in (("Still open:", case.open_items), ("Open todos:", case.todos)):
         if items:
             lines += [title, *(f"- {item}" for item in items[:MOST_ITEMS]), ""]
-    if note := clean(message, case.nonce):
+    if note:
         lines += [f"Where it stands, as far as the summary shows: {note}", ""]
     work = case.github
     parts = [work.target.name + (f" ({work.target.repo})" if work.target.repo else "")] if work.target else []

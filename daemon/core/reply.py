@@ -7,23 +7,17 @@ can't be read raises ``BadReply`` with the raw text. Never says what the object 
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .errors import BadReply, Unavailable
 from .llm import Prompt, Reply, Usage
+from .question import BadForm, as_quoted, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-SCAN_CHARS: Final = 256 * 1024
-SCAN_TRIES: Final = 64
-REPAIR_CHARS: Final = 4_096
-_TRAILING: Final = re.compile(r",\s{0,64}([\]}])")
-_ANCHOR: Final = re.compile(r'\{\s{0,64}"')
-_DECODER: Final = json.JSONDecoder()
+__all__ = ["Answer", "BadForm", "Talk", "answered", "as_quoted", "wanted_object"]
 T = TypeVar("T")
 
 
@@ -32,62 +26,10 @@ def wanted_object(reply: Reply, nonce: str, *keys: str, what: str = "verdict") -
 
     ``nonce``: must be echoed by a reply in prose, when given. ``keys``: what the object must have at least.
     """
-    data = reply.data if reply.data is not None else _last_object(reply.text, nonce, keys)
-    data = data if data is not None else _repaired(reply.text, nonce, keys)
+    data = reply.data if reply.data is not None else object_in(reply.text, nonce, keys)
     if data is None:
         raise BadReply(f"the reply holds no {what} object", raw=reply.text)
     return data
-
-
-def as_quoted(text: str) -> str:
-    """A quote, or the text that it is from, without what a model may change in it: case, line breaks, and
-    marks at its ends.
-    """
-    return " ".join(text.strip(" \n\"'“”`.").casefold().split())
-
-
-def _repaired(text: str, nonce: str, keys: tuple[str, ...]) -> Mapping[str, object] | None:
-    """One repair of a short span: commas before a closing bracket, raw line ends in texts."""
-    starts = [m.start() for m in _ANCHOR.finditer(text[-REPAIR_CHARS:])]
-    if not starts:
-        return None
-    span = _TRAILING.sub(r"\1", text[-REPAIR_CHARS:][starts[0] :])
-    try:
-        found, _ = json.JSONDecoder(strict=False).raw_decode(span)
-    except (ValueError, RecursionError):
-        return None
-    return found if _wanted(found, nonce, keys) else None
-
-
-def _wanted(found: object, nonce: str, keys: tuple[str, ...]) -> bool:
-    if not isinstance(found, dict) or any(key not in found for key in keys):
-        return False
-    return not nonce or found.get("nonce") == nonce
-
-
-def _last_object(text: str, nonce: str, keys: tuple[str, ...]) -> Mapping[str, object] | None:
-    """The last object with ``keys`` and the nonce, at most ``SCAN_TRIES`` places from the end."""
-    tail = text[-SCAN_CHARS:]
-    starts = [m.start() for m in _ANCHOR.finditer(tail)][-SCAN_TRIES:]
-    for start in reversed(starts):
-        try:
-            found, _ = _DECODER.raw_decode(tail, start)
-        except (ValueError, RecursionError):
-            continue
-        if _wanted(found, nonce, keys):
-            return cast("Mapping[str, object]", found)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class BadForm:
-    """A reply that broke the form: kept as a dead letter (I48)."""
-
-    purpose: str
-    provider: str
-    model: str
-    why: str
-    raw: str
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
 from ..core.orders import ShowToast
 from ..core.ports import drive
+from ..core.question import Answer, Question, R, ask
 from ..core.redact import redact_head
 from ..judge.flow import judge
 from ..store import dead_letters
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..core.guards import Limits, Skip
     from ..core.llm import Prompt, Reply
-    from ..core.reply import BadForm
+    from ..core.question import BadForm
     from ..core.session import Session
     from ..judge.case import Case
     from ..judge.flow import Opinion
@@ -74,6 +75,22 @@ class Asking:
         self._told_refused: set[str] = set()
         self._early: OrderedDict[str, Formed] = OrderedDict()
 
+    async def ask(
+        self,
+        question: Question[R],
+        s: Session,
+        deadline_s: float,
+        limits: Limits | None = None,
+        on_limit: OnLimit | None = None,
+    ) -> Answer[R]:
+        """The answer to one question about the session, with the prompts in force for its folder. The rest as
+        in ``run``.
+        """
+        world = self._world
+        texts = await asyncio.to_thread(world.prompt_texts, s.directory)
+        question = replace(question, nonce=question.nonce or world.nonce(), session=question.session or s.id)
+        return await self.run(ask(question, texts), s, deadline_s, limits, on_limit)
+
     async def run(
         self,
         flow: Generator[Prompt, Reply, Result],
@@ -88,7 +105,7 @@ class Asking:
         world = self._world
         within, tell = limits or world.limits(s), on_limit or partial(self._over_limit, s)
 
-        async def ask(prompt: Prompt, left_s: float) -> Reply:
+        async def answer(prompt: Prompt, left_s: float) -> Reply:
             call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within, tell))
             under_way = self._calls.setdefault(s.id, set())
             under_way.add(call)
@@ -104,7 +121,7 @@ class Asking:
                 if not under_way:
                     self._calls.pop(s.id, None)
 
-        found = await drive(flow, ask, world.clock, deadline_s)
+        found = await drive(flow, answer, world.clock, deadline_s)
         await world.projects.read(s.directory)  # a model takes its time
         self._keep_dead_letters(s, found.bad)
         self._tell_refused(s)

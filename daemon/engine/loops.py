@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.orders import SendFeedback
-from ..stuck.decide import loop_text
-from ..stuck.loops import loop_in
+from ..stuck.loops import loop_in, loop_text
 
 if TYPE_CHECKING:
     from ..core.transcript import Transcript

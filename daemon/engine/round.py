@@ -21,7 +21,7 @@ from ..core.session import judging, settled, unread, unread_turn
 from ..core.verdict import JudgedBy, Verdict
 from ..files.verdict import Judging
 from ..judge.decide import Round, decide, skip
-from ..stuck.decide import may_go_on
+from ..stuck.loops import may_go_on
 from .hosts.host import capabilities
 from .loops import naming_loop, worked_in_circles
 

@@ -23,8 +23,7 @@ from ..judge.case import PROMPT_TOKENS, Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import SecondLook, always, judge
 from ..llm import offline
-from ..stuck.decide import may_go_on
-from ..stuck.loops import Loop, loop_in
+from ..stuck.loops import Loop, loop_in, may_go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable

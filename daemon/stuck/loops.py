@@ -15,6 +15,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
+from ..core.guards import Skip
 from ..core.redact import redact, redact_head
 from ..core.refusals import looks_up
 from ..evidence.calls.actions import Check, Stash, Write
@@ -26,6 +27,7 @@ from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS, first_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..core.session import Session
     from ..core.transcript import ToolCall, Transcript
 
 LoopKind = Literal["same_call", "cycle"]
@@ -49,6 +51,7 @@ WHOLE: Final = 16_000  # longer outputs are cleaned only in their head and tail
 HEAD: Final = 4_000
 TAIL: Final = 8_000
 FAULT_LINES: Final = 3
+WENT_ON: Final = 2  # more repeats after the nudge: then the agent did not heed it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,29 @@ def _named(members: Sequence[Step], count: int) -> Loop:
     what = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     kind: LoopKind = "same_call" if len({s.symbol for s in acts}) == 1 else "cycle"
     return Loop(kind, what, count, digest(*sorted({s.symbol for s in acts})))
+
+
+def loop_text(loop: Loop) -> str:
+    """The sentence for the agent that names the loop."""
+    return (
+        f"You repeat yourself: {loop.what} ({loop.count} times, with the same outcome). "
+        "Doing it again will not change that: find out why, or try something else."
+    )
+
+
+def may_go_on(session: Session, loop: Loop | None) -> Skip | None:
+    """May the agent be judged and prompted again? Not when it goes on with a loop that it was told of: that
+    would only cost more tokens.
+    """
+    if (
+        loop is None
+        or not session.loop
+        or loop.key != session.loop
+        or loop.count < session.loop_count + WENT_ON
+    ):
+        return None
+    tell = f"Stopped: the agent repeats itself although it was told: {loop.what}"
+    return Skip("loop", f"still repeats itself: {loop.what}", final="stopped", tell=tell[:300])
 
 
 # Steps

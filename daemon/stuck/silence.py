@@ -1,4 +1,5 @@
-"""Is this silent session stuck? The case, the fixed rules, and the one question to a fast model.
+"""Is this silent session stuck? The case, the fixed rules, the one question to a fast model, and the
+decision: a nudge for an idle agent, a toast for the person, or nothing (I10). An agent that works is never prompted.
 
 The case is made from the host's messages, never from events alone; secrets are redacted here, once (I46). The
 rules answer first, at no cost. When the model fails, nobody knows, so nobody is nudged (I30).
@@ -7,25 +8,24 @@ rules answer first, at no cost. When the model fails, nobody knows, so nobody is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
-import msgspec
+from msgspec import Meta, Struct
 
 from ..core.cuts import argument_in_short, head_and_tail
-from ..core.errors import BadReply
 from ..core.evidence import Ending, ending
 from ..core.guards import PLAN_AGENTS
-from ..core.llm import Prompt, Reply
+from ..core.orders import SendNudge, ShowToast, StoredOrder
+from ..core.question import Answer, Question
 from ..core.redact import redact
-from ..core.reply import BadForm, answered, wanted_object
-from ..core.template import fill
+from ..core.session import Session
 from ..core.transcript import Model
-from .loops import Loop
+from .loops import Loop, loop_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-
+    from ..core.guards import Limits
+    from ..core.orders import NudgeKind
     from ..core.transcript import ToolCall, Transcript
 
 Reason = Literal["genuinely_stuck", "waiting_for_user", "working", "complete"]
@@ -38,24 +38,27 @@ CALL_CHARS: Final = 200
 CALLS: Final = 8
 MESSAGE_CHARS: Final = 300
 RULES: Final = "rules"
+HEADING: Final = "## Reflection-3: Continue"
+MAX_NUDGES: Final = 3
+QUOTE_CHARS: Final = 120
+END: Final = (
+    "Go on with the task from there. If it is finished, or if only the person can decide, say so in one "
+    "sentence and stop. (reflectd)"
+)
 _PENDING: Final = frozenset({"pending", "running"})
 _PLAIN: Final = re.compile(r"[\w\s.,:;!?'\"()–—-]*")  # noqa: RUF001 -- dashes as people write them
-_TEXT: Final = {"type": "string"}
-_FIELDS: Final = {
-    "reasons": _TEXT,
-    "nonce": _TEXT,
-    "stuck": {"type": "boolean"},
-    "reason": {"type": "string", "enum": list(REASONS)},
-    "confidence": {"type": "number"},
-    "shouldNudge": {"type": "boolean"},
-    "nudgeMessage": _TEXT,
-}
-ANSWER: Final[dict[str, object]] = {
-    "type": "object",
-    "properties": _FIELDS,
-    "required": list(_FIELDS),
-    "additionalProperties": False,
-}
+
+
+class Said(Struct, kw_only=True, rename="camel"):
+    """The model's answer."""
+
+    reasons: str = ""
+    nonce: str = ""
+    stuck: bool
+    reason: Reason
+    confidence: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    should_nudge: bool = False
+    nudge_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,8 @@ class Case:
     answer, as the host has them. ``loop``: the loop at the end of the work, if there is one.
     """
 
-    session: str
     task: str
     turn: str
-    nonce: str
     seen: Seen
     request: str
     reply: str
@@ -116,12 +117,9 @@ class Assessment:
 
     reason: Reason | None
     why: str = ""
-    confidence: float = 1.0
     nudge: bool = False
     message: str = ""
     provider: str = RULES
-    model: str = ""
-    bad: tuple[BadForm, ...] = ()
 
     @property
     def stuck(self) -> bool:
@@ -129,7 +127,7 @@ class Assessment:
         return self.reason == "genuinely_stuck"
 
 
-def make_case(transcript: Transcript, seen: Seen, *, nonce: str, loop: Loop | None = None) -> Case | None:
+def make_case(transcript: Transcript, seen: Seen, loop: Loop | None = None) -> Case | None:
     """The case of the session as it is now; None when nobody asked for anything."""
     task = transcript.task
     if task is None:
@@ -138,10 +136,8 @@ def make_case(transcript: Transcript, seen: Seen, *, nonce: str, loop: Loop | No
     last = newest if newest.role == "assistant" else None  # else the agent has not answered it yet
     reply, calls = redact(last.text) if last else "", transcript.calls
     return Case(
-        session=transcript.session,
         task=task.id,
         turn=last.id if last else "",
-        nonce=nonce,
         seen=seen,
         request=head_and_tail(redact(task.text), REQUEST_CHARS),
         reply=reply[-REPLY_CHARS:],
@@ -190,47 +186,8 @@ def certain(case: Case) -> Assessment | None:
     return None
 
 
-def assess(case: Case, texts: Mapping[str, str]) -> Generator[Prompt, Reply, Assessment]:
-    """Assess the session. Yields at most one prompt. ``texts``: the prompts in force, by name."""
-    if (sure := certain(case)) is not None:
-        return sure
-    answer = yield from answered(ask(case, texts), lambda reply: _read(reply, case.nonce))
-    if answer.found is None:
-        return Assessment(None, answer.why, bad=answer.bad)
-    said, why = answer.found, " ".join(answer.found.reasons.split())[:MESSAGE_CHARS]
-    by = (answer.provider, answer.model)
-    stuck = said.reason == "genuinely_stuck"
-    if said.stuck != stuck or (
-        stuck and said.confidence < SURE
-    ):  # it contradicts itself, or is not sure enough
-        return Assessment(
-            "working", f"not sure enough: {why}"[:MESSAGE_CHARS], said.confidence, False, "", *by
-        )
-    message = " ".join(said.nudge_message.split())
-    if len(message) > MESSAGE_CHARS or not _PLAIN.fullmatch(message):
-        message = ""  # it may repeat what a tool result wants the agent to do (I27)
-    return Assessment(said.reason, why, said.confidence, said.should_nudge and stuck, message, *by)
-
-
-class _Said(msgspec.Struct, rename="camel"):
-    stuck: bool
-    reason: Reason
-    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    should_nudge: bool = False
-    nudge_message: str = ""
-    reasons: str = ""
-
-
-def _read(reply: Reply, nonce: str) -> _Said:
-    data = wanted_object(reply, nonce, "stuck", "reason", what="stuck")
-    try:
-        return msgspec.convert(dict(data), _Said)
-    except msgspec.ValidationError as e:
-        raise BadReply(f"the answer about a silent session: {e}", raw=reply.text or str(data)) from None
-
-
-def ask(case: Case, texts: Mapping[str, str]) -> Prompt:
-    """The question to a fast model."""
+def question(case: Case) -> Question[Said]:
+    """The question to a fast model, where no rule is certain."""
     seen = case.seen
     state = "still counts as working" if seen.busy else "is idle"
     facts = [
@@ -241,20 +198,101 @@ def ask(case: Case, texts: Mapping[str, str]) -> Prompt:
         f"pending tool calls: {', '.join(case.pending) or 'none'}",
         *(f"call: {call}" for call in case.calls),
     ]
-    values = {
-        "nonce": case.nonce,
+    slots = {
         "request": case.request or "(empty)",
         "facts": "\n".join(facts),
         "reply": case.reply or "(nothing yet)",
     }
-    return Prompt(
-        purpose="stuck",
-        tier="fast",
-        system=texts["stuck"].replace("{nonce}", case.nonce),
-        text=fill(texts["stuck_case"], values),
-        session=case.session,
-        model=case.model,
-        nonce=case.nonce,
-        schema=ANSWER,
-        max_tokens=500,
-    )
+    return Question("stuck", slots, Said, model=case.model, max_tokens=500)
+
+
+def assessment(answer: Answer[Said]) -> Assessment:
+    """The model's answer, where it does not contradict itself and is sure enough."""
+    said = answer.reply
+    if said is None:
+        return Assessment(None, answer.why, provider=answer.provider)
+    why = " ".join(said.reasons.split())[:MESSAGE_CHARS]
+    stuck = said.reason == "genuinely_stuck"
+    if said.stuck != stuck or (stuck and said.confidence < SURE):
+        return Assessment("working", f"not sure enough: {why}"[:MESSAGE_CHARS], provider=answer.provider)
+    message = " ".join(said.nudge_message.split())
+    if len(message) > MESSAGE_CHARS or not _PLAIN.fullmatch(message):
+        message = ""  # it may repeat what a tool result wants the agent to do (I27)
+    return Assessment(said.reason, why, said.should_nudge and stuck, message, answer.provider)
+
+
+# The decision
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The session afterwards, the orders for the host, and what the person is told (empty: nothing)."""
+
+    session: Session
+    orders: tuple[StoredOrder, ...] = ()
+    told: str = ""
+
+
+def decide(session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool) -> Decision:
+    """What follows from ``found``. ``nudge``: the setting. Only a stuck session leads to orders, and only an
+    idle one is prompted (I10, I29).
+    """
+    if not found.stuck:
+        return Decision(session)
+    told = f"The agent seems stuck: {found.why}" if found.why else "The agent seems stuck"
+    if limits.observe:
+        return Decision(session)
+    if session.busy or not (nudge and found.nudge):
+        return Decision(session, toast(session, told, limits), told)
+    if session.nudges >= MAX_NUDGES:
+        told = f"The agent seems stuck, and {session.nudges} nudges did not help"
+        return Decision(session, toast(session, told, limits), told)
+    kind: NudgeKind = "loop" if case.loop is not None else "stuck"
+    text = nudge_text(reason(case, found))
+    order = SendNudge(session.id, case.task, case.turn, text, kind, agent=case.agent, model=case.model)
+    return Decision(nudged(session, case.loop), (order,))
+
+
+def nudged(session: Session, loop: Loop | None = None) -> Session:
+    """The session after one more nudge. ``loop``: the loop that the nudge named, if any."""
+    session = replace(session, nudges=session.nudges + 1)
+    return replace(session, loop=loop.key, loop_count=loop.count) if loop is not None else session
+
+
+def toast(session: Session, told: str, limits: Limits) -> tuple[ShowToast, ...]:
+    """The order that tells the person; none when toasts are switched off."""
+    return (ShowToast(session.id, told[:300], "warning"),) if limits.toasts else ()
+
+
+def reason(case: Case, found: Assessment) -> str:
+    """Why the agent is nudged, in words for the agent."""
+    if case.loop is not None:
+        return loop_text(case.loop)
+    if found.message:
+        return found.message
+    if case.ending == "cut_off":
+        end = " ".join(case.reply[-QUOTE_CHARS:].split())
+        return f'Your last message breaks off: "…{end}"'
+    if case.ending == "empty":
+        return "Your last message is empty."
+    return "You stopped before the task was finished."
+
+
+def nudge_text(why: str) -> str:
+    """The whole prompt for the agent. ``why``: the reason for it."""
+    return f"{HEADING}\n\n{why}\n\n{END}"
+
+
+def unanswered_text() -> str:
+    """The nudge for an agent that did not react to feedback."""
+    return nudge_text("The feedback above is still open, and nothing has happened since.")
+
+
+def order_of_silence(
+    session: Session, turn: str, agent: str, model: Model | None, limits: Limits, *, nudge: bool
+) -> Decision:
+    """What follows when nothing happened after feedback: one nudge, up to ``MAX_NUDGES`` on the task."""
+    if limits.observe or not nudge or session.nudges >= MAX_NUDGES:
+        return Decision(session)
+    order = SendNudge(session.id, session.task, turn, unanswered_text(), "feedback", agent=agent, model=model)
+    return Decision(nudged(session), (order,))

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from daemon.compaction.case import Action, Case, Outcome, make_case
 from daemon.compaction.decide import Decision, decide
 from daemon.core.guards import Limits
-from daemon.core.llm import Prompt, Reply
 from daemon.core.orders import SendNudge
 from daemon.core.session import Session
 from daemon.core.transcript import Compaction, Message, Model, Todo, ToolCall, Transcript
 from daemon.core.verdict import FinalState, Missing, Verdict
-from daemon.testing import reply
 
-FOLDER = Path(__file__).resolve().parents[2] / "prompts"
-NAMES = ("compaction", "compaction_case", "compaction_again")
-PROMPTS = {name: (FOLDER / f"{name}.txt").read_text("utf-8") for name in NAMES}
-NONCE = "n0nce"
 SESSION = "ses_1"
 TASK = "msg_2"
 SUMMARY = "msg_6"
@@ -63,7 +55,7 @@ def session(**changes: Any) -> Session:
 
 
 def case(last: Verdict | None = None, found: Transcript | None = None, **changes: Any) -> Case:
-    made = make_case(found or transcript(), nonce=NONCE, last=last or verdict())
+    made = make_case(found or transcript(), last or verdict())
     return replace(made, **changes)
 
 
@@ -74,23 +66,6 @@ GOOD: dict[str, Any] = {
     "confidence": 0.9,
     "message": SAID,
 }
-Said = dict[str, Any] | str | Exception
-
-
-def run(flow: Generator[Prompt, Reply, Outcome], *says: Said) -> tuple[Outcome, list[Prompt]]:
-    """The flow's end and all it asked, when these are the answers; it must ask exactly as often."""
-    asked: list[Prompt] = []
-    answers = list(says)
-    try:
-        prompt = next(flow)
-        while True:
-            asked.append(prompt)
-            said = answers.pop(0)
-            prompt = flow.throw(said) if isinstance(said, Exception) else flow.send(reply(said, NONCE))
-    except StopIteration as stop:
-        assert not answers, "it asked less often"
-        assert isinstance(stop.value, Outcome)
-        return stop.value, asked
 
 
 SECRET = "ghp_" + "a1B2" * 9

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from daemon import config
 from daemon.core.llm import Prompt, Reply
 from daemon.store import outbox
-from daemon.stuck.decide import MAX_NUDGES
+from daemon.stuck.silence import MAX_NUDGES
 from daemon.testing import FakeClock, ScriptedLLM, reply
 from tests.support.hosts.opencode_sim import Prompted, SimDaemon, SimHost, bash
 

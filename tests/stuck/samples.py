@@ -10,7 +10,6 @@ from daemon.stuck.loops import loop_in
 from daemon.stuck.silence import Seen
 
 BUSY = Seen(busy=True, silent_ms=36_000)
-TEXTS = {"stuck": "Say.", "stuck_case": "{nonce}\n{request}\n{facts}\n{reply}"}
 NOT_FOUND = "Could not find oldString in the file. It must match exactly, including whitespace."
 
 

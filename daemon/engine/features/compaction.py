@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ...compaction.case import evaluate, make_case, verdict_of
+from ...compaction.case import certain, make_case, outcome, question, verdict_of
 from ...compaction.decide import decide, hand_over, only_told, wanted
 from ...core import events as ev
 from ...core.guards import Skip
@@ -141,13 +141,12 @@ class Compaction(Feature):
         self, p: Pending, s: Session, transcript: Transcript, last: Verdict | None, instance: Instance
     ) -> None:
         world, limits = self._world, self._world.limits(s)
-        texts = await asyncio.to_thread(world.prompt_texts, s.directory)
-        case = await asyncio.to_thread(make_case, transcript, nonce=world.nonce(), last=last)
-        outcome = await self._asking.run(evaluate(case, texts), s, FLOW_S)
+        case = await asyncio.to_thread(make_case, transcript, last)
+        found = certain(case) or outcome(await self._asking.ask(question(case), s, FLOW_S))
         now = world.sessions.get(s.id)
         if now is None or self._nudges.objection(now, p.task, but=FINISHED) is not None:
             return
-        decision = decide(now, case, outcome, limits, github=world.project(now.directory).compaction.github)
+        decision = decide(now, case, found, limits, github=world.project(now.directory).compaction.github)
         world.log.info("compaction", session=s.id, action=decision.action or "nothing", why=decision.why)
         prompts = any(isinstance(o, SendNudge) for o in decision.orders)
         after = replace(now, nudges=now.nudges + 1) if prompts else now

@@ -21,9 +21,18 @@ from ...core.pending import Pending
 from ...core.verdict import NO_PROOF
 from ...files.verdict import Stalled
 from ...store import outbox
-from ...stuck.decide import decide, order_of_silence
 from ...stuck.loops import SIZE, Step, found, loop_in, step_from_digests
-from ...stuck.silence import Assessment, Case, Seen, assess, certain, make_case
+from ...stuck.silence import (
+    Assessment,
+    Case,
+    Seen,
+    assessment,
+    certain,
+    decide,
+    make_case,
+    order_of_silence,
+    question,
+)
 from ..hosts.host import capabilities
 from .feature import Feature, Heard, Parts, Returned, Switched
 
@@ -263,15 +272,16 @@ class Stuck(Feature):
             children=self._messages.children_busy(s.id),
         )
         loop = await asyncio.to_thread(loop_in, transcript)
-        return await asyncio.to_thread(make_case, transcript, seen, nonce=world.nonce(), loop=loop)
+        return await asyncio.to_thread(make_case, transcript, seen, loop)
 
     async def _assess(self, s: Session, case: Case) -> Assessment:
         """The answer for this state of the messages; asked for at most once a minute."""
         world, known = self._world, self._of(s.id).assessed
         if known is not None and known[1] == case.state and world.clock.now_ms() < known[0]:
             return known[2]
-        texts = await asyncio.to_thread(world.prompt_texts, s.directory) if certain(case) is None else {}
-        assessed = await self._asking.run(assess(case, texts), s, FLOW_S)
+        assessed = certain(case)
+        if assessed is None:
+            assessed = assessment(await self._asking.ask(question(case), s, FLOW_S))
         world.log.info(
             "stuck?",
             session=s.id,
