@@ -30,7 +30,7 @@ MADE = {
     "cli/setup/claude_code.py:_is_listed": "an organisation's own pattern, on the path of one folder",
     "core/secret_tokens.py:_one_pattern": "called while the module is imported: attacked with the others",
     "core/secret_values.py:_until": "called while the module is imported: attacked with the others",
-    "core/template.py:fill": "names of slots, escaped, no repeat",
+    "core/question.py:fill": "names of slots, escaped, no repeat",
     "evidence/calls/shell.py:_heredoc_end": "a line end, spaces and an escaped word",
     "evidence/calls/outcomes.py:_line": "called for constants while the module is imported",
     "judge/decide.py:_names": "an escaped file name, no repeat",

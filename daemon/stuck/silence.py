@@ -1,5 +1,7 @@
-"""Is this silent session stuck? The case, the fixed rules, the one question to a fast model, and the
-decision: a nudge for an idle agent, a toast for the person, or nothing (I10). An agent that works is never prompted.
+"""Is this silent session stuck? The case, the fixed rules, the one question to a fast model, the decision.
+
+The decision is a nudge for an idle agent, a toast for the person, or nothing (I10). An agent that works is
+never prompted.
 
 The case is made from the host's messages, never from events alone; secrets are redacted here, once (I46). The
 rules answer first, at no cost. When the model fails, nobody knows, so nobody is nudged (I30).
