@@ -38,13 +38,10 @@ from .engine.instances import Instances
 from .engine.status import StatusReport
 from .engine.upgrade import Upgrade
 from .engine.world import Health, Tasks, World
-from .files import trust as trust_file
-from .files.atomic import remove_leftovers, write_atomic
-from .files.project_rules import ProjectRules
-from .files.prompts import Prompts
-from .files.trust import Trust
+from .files.project import ProjectRules
+from .files.prompts import TRUST_FILE, Prompts, Trust, watch
+from .files.safe import remove_leftovers, write_atomic
 from .files.verdict import VerdictFiles
-from .files.watch import watch
 from .keys import Keys
 from .learning.embed.vectors import SharedEmbedder
 from .learning.lessons.feature import Memory
@@ -130,7 +127,7 @@ class Daemon:
                 "damaged rows of the database are kept aside, in its table unreadable", table=table, rows=rows
             )
         self._settings_folder = paths.config_file(os.environ).parent
-        trust = Trust(where.state_dir / trust_file.FILE, self.clock)
+        trust = Trust(where.state_dir / TRUST_FILE, self.clock)
         sessions = Sessions(self.db, self._unreadable)
         instances = Instances(secrets.token_hex(4))
         models = Models(self.db, sessions, instances, self.clock, self._log, tasks.spawn)

@@ -22,7 +22,7 @@ from daemon.core.errors import UserError
 from daemon.core.fast import needs_second_look
 from daemon.core.llm import Reply, Usage
 from daemon.core.settings import Settings
-from daemon.files.labelled_cases import read_bytes
+from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
 from daemon.judge.case import Templates
 from daemon.learning.lessons.picking import prompt_of
@@ -129,7 +129,7 @@ def sessions_of(files: Sequence[Path]) -> list[Loaded]:
     shipped, found = Templates.of(read_layer(paths.shipped("prompts")).texts), []
     for path in sorted(files):
         try:
-            of = load(read_bytes(path), str(path), lambda _: shipped)
+            of = load(read_file(path), str(path), lambda _: shipped)
         except UserError:
             continue
         found += [of] if of.decided is None else []

@@ -23,7 +23,7 @@ from daemon import config, log, paths
 from daemon.core.errors import ReflectdError, UserError
 from daemon.core.fast import needs_second_look
 from daemon.core.ports import Client
-from daemon.files.labelled_cases import read_bytes
+from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
 from daemon.judge import prompts
 from daemon.judge.case import Templates
@@ -134,7 +134,7 @@ def read_cases(folder: Path, split: str) -> list[Labelled]:
     """The labelled cases of a folder, by name, with the prompts that are shipped. Raises ``UserError``."""
     shipped, found = Templates.of(read_layer(paths.shipped("prompts")).texts), []
     for path in sorted(folder.glob("*.json")):
-        loaded = load(read_bytes(path), str(path), lambda _: shipped)
+        loaded = load(read_file(path), str(path), lambda _: shipped)
         if loaded.label is not None and split in {"all", loaded.split or TUNING}:
             found.append(Labelled(loaded, loaded.label))
     if not found:

@@ -45,11 +45,10 @@ def template(name: str, asking: Asking) -> str:
 def prompt_texts(asking: Asking) -> Mapping[str, str]:
     """The texts of all prompts, by name: the person's own, else those that come with reflectd."""
     from ..clock import SystemClock
-    from ..files.prompts import Prompts
-    from ..files.trust import FILE, Trust
+    from ..files.prompts import TRUST_FILE, Prompts, Trust
     from ..paths import config_file, resolve, shipped
 
-    trust = Trust(resolve(asking.env, connects=False).state_dir / FILE, SystemClock())
+    trust = Trust(resolve(asking.env, connects=False).state_dir / TRUST_FILE, SystemClock())
     found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates("")
     tell(found.problems)
     return found.texts

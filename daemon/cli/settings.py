@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import config, paths
 from ..core.errors import BadReply, ReflectdError, UserError
 from ..core.settings import SETTINGS
-from ..files import upward
+from ..files.project import find_project
 from .terminal import add_flag, say
 
 if TYPE_CHECKING:
@@ -116,4 +116,4 @@ def here(where: Paths, folder: str | None = None) -> Path:
         known = {i["directory"] for i in status["instances"]} | set(status.get("off", ()))
     except ReflectdError:
         known = set[str]()
-    return upward.project(folder or ".", known)
+    return find_project(folder or ".", known)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import BadReply
 from ..core.orders import SendFeedback
-from ..files.saved_cases import case_at, folders, newest_cases
+from ..files.cases import case_at, folders, newest_cases
 from ..files.verdict import verdict_object
 from ..store import ledger, outbox
 from ..store.outbox import Outbox

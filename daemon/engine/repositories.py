@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from ..core.errors import Unavailable
-from ..files.bounded import read_text, reason
+from ..core.errors import Unavailable, words
+from ..files.safe import read_text
 
 LINK_BYTES = 8_192
 FILE: Final = 1_000_000  # bytes of one file of the configuration
@@ -105,7 +105,7 @@ def find(directory: str | Path) -> Repository:
             try:
                 return _owned(_at(top))
             except (OSError, ValueError) as error:
-                raise Unavailable(f"{top / '.git'} can't be used: {reason(error)}") from None
+                raise Unavailable(f"{top / '.git'} can't be used: {words(error)}") from None
     raise Unavailable(f"{start} is in no git repository")
 
 

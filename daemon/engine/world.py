@@ -11,7 +11,7 @@ from ..core.errors import ReflectdError, Unavailable
 from ..core.guards import Limits
 from ..core.ports import Clock
 from ..core.settings import Settings
-from ..files.project_rules import ProjectRules
+from ..files.project import ProjectRules
 from ..files.prompts import Prompts
 from ..judge.case import Templates
 from ..learning.embed.vectors import SharedEmbedder

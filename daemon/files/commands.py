@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..core.consent import COMMAND_MARK
-from .bounded import read_text
+from .safe import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,14 +1,16 @@
-"""Edits the ``plugin`` list in the text of opencode's settings (JSON with comments). Every other byte stays.
+"""Edits the settings texts of the hosts (JSON with comments): one member of nested objects, and the list of
+opencode's plugins. Every other byte stays.
 
-Finds the list and knows what its entries mean; never reads or writes files. It accepts what opencode's own
-parser accepts; anything else is a ``UserError`` with line and column. Each edited text is parsed again and
-compared with what was wanted before it is returned.
+It accepts what the hosts' own parsers accept; anything else is a ``UserError`` with line and column. Each
+edited text is parsed again and compared with what was wanted before it is returned. Never reads or writes
+files.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -17,12 +19,8 @@ from ..core.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Edits the text of a JSON document with comments, so that every other byte stays.
-#
 # The parser remembers where each value stands. ``append`` and ``cut`` add and remove one item of a list or
 # object, with the commas, lines and comments around it; the rest of the document is never printed anew.
-# Never reads or writes files. Accepts strict JSON, comments and trailing commas; anything else is a
-# ``UserError`` with line and column.
 #
 # Why not a library (tried in 2026): json-five prints an unchanged text exactly, but not an edited one. A
 # new element becomes ``,"new"],`` on the bracket's line, and a removed element takes its neighbour's
@@ -261,13 +259,109 @@ class _Parser:
         return Item(start, node, comma, name)
 
 
+# --- one member of nested objects ---------------------------------------------------------------------------
+
+
+def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
+    """The settings as a dict; empty for a text of spaces and comments.
+
+    ``paths`` will be edited: whatever is on the way to them must be an object in which no name stands twice.
+    Raises ``UserError``.
+    """
+    root = top(text)
+    if root is None:
+        return {}
+    for path in paths:
+        _walk(text, root, path)
+    return cast("dict[str, Any]", root.value)
+
+
+def is_bare(text: str) -> bool:
+    """Whether the text is empty or an empty object, so that no setting and no comment is lost without it."""
+    return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
+
+
+def put(text: str, path: tuple[str, ...], value: object) -> str:
+    """``text`` with ``value`` at ``path``, written on one line. An existing value is replaced where it
+    stands.
+
+    Raises ``UserError``.
+    """
+    root = top(text)
+    if root is None:
+        return put(begun(text), path, value)
+    node, depth, found = _walk(text, root, path)
+    if found and found.value == value:
+        return text
+    for name in reversed(path[depth + 1 :]):
+        value = {name: value}
+    new = json.dumps(value, ensure_ascii=False)
+    name = json.dumps(path[depth], ensure_ascii=False)
+    edits = [(found.start, found.end, new)] if found else append(text, node, f"{name}: {new}")
+    wanted = deepcopy(root.value)
+    _at(wanted, path[:depth])[path[depth]] = value
+    return _checked(apply(text, edits), wanted)
+
+
+def take(text: str, path: tuple[str, ...]) -> str:
+    """``text`` without the member at ``path`` and the objects that it leaves empty. Raises ``UserError``."""
+    root = top(text)
+    if root is None:
+        return text
+    node, depth, found = _walk(text, root, path)
+    if not found:
+        return text
+    wanted = deepcopy(root.value)
+    del _at(wanted, path[:depth])[path[depth]]
+    after = cut(text, node, next(i for i, item in enumerate(node.items) if item.name == path[depth]))
+    after = _checked(after, wanted)
+    inside, _, above = _walk(after, cast("Node", top(after)), path)
+    if depth and above is None and _is_empty(after, inside):
+        return take(after, path[:depth])
+    return after
+
+
+def _walk(text: str, root: Node, path: tuple[str, ...]) -> tuple[Node, int, Node | None]:
+    """Follow ``path`` as deep as it exists: the last object, its depth, and the member itself or None."""
+    node = root
+    for depth, name in enumerate(path):
+        unique(text, node)
+        inner = next((item.node for item in node.items if item.name == name), None)
+        if inner is None or depth == len(path) - 1:
+            return node, depth, inner
+        if not isinstance(inner.value, dict):
+            raise UserError(f'{place(text, inner.start)}: "{name}" must be an object in braces, {{ }}')
+        node = inner
+    raise ValueError("an empty path names no member")
+
+
+def _at(value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    for name in path:
+        value = value[name]
+    return value
+
+
+def _is_empty(text: str, node: Node) -> bool:
+    return not text[node.start + 1 : node.end - 1].strip(" \t\r\n")
+
+
+def _checked(after: str, wanted: dict[str, Any]) -> str:
+    new = parse(after)
+    if new is None or new.value != wanted or list(new.value) != list(wanted):
+        raise RuntimeError("the edit would have changed more than one setting; nothing was done")
+    return after
+
+
+# --- opencode's list of plugins -----------------------------------------------------------------------------
+
+
 KEY = "plugin"
 
 
 def plugins(text: str) -> list[Any]:
     """The entries as opencode reads them: strings, or ``[spec, options]``. Raises ``UserError``."""
-    member = _find(text)[1]
-    return list(member.node.value) if member else []
+    _, member = _list_of(text)
+    return list(member.value) if member else []
 
 
 def spec_of(entry: object) -> str:
@@ -278,16 +372,15 @@ def spec_of(entry: object) -> str:
 
 def add_plugin(text: str, spec: str) -> str:
     """``text`` with ``spec`` at the end of the list; unchanged when the list has it. Raises ``UserError``."""
-    root, member = _find(text)
-    before = member.node.value if member else []
+    root, member = _list_of(text)
+    before = member.value if member else []
     if any(spec_of(entry) == spec for entry in before):
         return text
     if root is None:
         return add_plugin(begun(text), spec)
     quoted = json.dumps(spec, ensure_ascii=False)
-    where, new = (member.node, quoted) if member else (root, f'"{KEY}": [{quoted}]')
-    after = apply(text, append(text, where, new))
-    return _checked(root, after, [*before, spec])
+    where, new = (member, quoted) if member else (root, f'"{KEY}": [{quoted}]')
+    return _checked(apply(text, append(text, where, new)), {**root.value, KEY: [*before, spec]})
 
 
 def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
@@ -295,47 +388,38 @@ def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
 
     Unchanged when no entry matches. Raises ``UserError``.
     """
-    root, entries, found = _matching(text, matches)
-    if not found:
+    at = next((i for i, entry in enumerate(plugins(text)) if matches(spec_of(entry))), None)
+    if at is None:
         return text
-    for index in reversed(found[1:]):
-        text = cut(text, cast("Item", _find(text)[1]).node, index)
-    place = found[0]
-    node = cast("Item", _find(text)[1]).node.items[place].node
+    text = _without(text, matches, after=at)
+    root, member = cast("tuple[Node, Node]", _list_of(text))
+    node = member.items[at].node
     old = node.items[0].node if node.items else node
-    text = apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))])
-    entries[place] = [spec, *entries[place][1:]] if node.items else spec
-    return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found[1:]])
+    entry = [spec, *member.value[at][1:]] if node.items else spec
+    wanted = {**root.value, KEY: [*member.value[:at], entry, *member.value[at + 1 :]]}
+    return _checked(apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))]), wanted)
 
 
 def remove_plugin(text: str, matches: Callable[[str], bool]) -> str:
     """``text`` without the entries that match. Comments stay, and so does a list that becomes empty."""
-    root, entries, found = _matching(text, matches)
-    if not found:
-        return text
-    for index in reversed(found):
-        text = cut(text, cast("Item", _find(text)[1]).node, index)
-    return _checked(root, text, [entry for i, entry in enumerate(entries) if i not in found])
+    return _without(text, matches, after=-1)
 
 
-def _matching(text: str, matches: Callable[[str], bool]) -> tuple[Node | None, list[Any], list[int]]:
+def _without(text: str, matches: Callable[[str], bool], *, after: int) -> str:
     entries = plugins(text)
-    return _find(text)[0], entries, [i for i, entry in enumerate(entries) if matches(spec_of(entry))]
+    gone = [i for i, entry in enumerate(entries) if i > after and matches(spec_of(entry))]
+    if not gone:
+        return text
+    root, _ = cast("tuple[Node, Node]", _list_of(text))
+    for index in reversed(gone):
+        text = cut(text, cast("Node", _list_of(text)[1]), index)
+    return _checked(text, {**root.value, KEY: [e for i, e in enumerate(entries) if i not in gone]})
 
 
-def _find(text: str) -> tuple[Node | None, Item | None]:
+def _list_of(text: str) -> tuple[Node | None, Node | None]:
     """The top-level object (None for a text of spaces and comments) and its plugin list."""
     root = top(text)
-    if root is None:
-        return None, None
-    member = next((item for item in root.items if item.name == KEY), None)
-    if member and not isinstance(member.node.value, list):
-        raise UserError(f'{place(text, member.node.start)}: "{KEY}" must be a list in brackets, [ ]')
+    member = next((item.node for item in root.items if item.name == KEY), None) if root else None
+    if member and not isinstance(member.value, list):
+        raise UserError(f'{place(text, member.start)}: "{KEY}" must be a list in brackets, [ ]')
     return root, member
-
-
-def _checked(before: Node | None, after: str, wanted: list[Any]) -> str:
-    old, new = (before.value if before else {}), parse(after)
-    if new is None or new.value != {**old, KEY: wanted}:
-        raise RuntimeError("the edit would have changed more than the plugin list; nothing was done")
-    return after

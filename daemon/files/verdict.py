@@ -22,7 +22,7 @@ import msgspec
 
 from ..core.errors import Unavailable, words
 from ..core.redact import redact_value
-from .atomic import remove_leftovers, write_atomic
+from .safe import remove_leftovers, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from ..core.errors import Rejected, Unavailable, UserError
 from ..core.given import known_as
 from ..engine.features.feature import Feature, Page, Parts, Route
 from ..engine.pages.sections import action, link, piece, row, section, when
-from ..files import upward
+from ..files.project import find_project
 from .playbook import project_playbook as points
 from .records import NOBODY, Learned, Record
 from .revisions import undone
@@ -321,7 +321,7 @@ class LearnedPage(Feature):
             raise Rejected("name the project by the whole path of its `directory`")
         known = {i.directory for i in self.parts.instances} | set(self._world.sessions.off_folders())
         try:
-            found = upward.project(directory, known)
+            found = find_project(directory, known)
             there = found.is_dir()
         except UserError as error:
             raise Rejected(str(error)) from error

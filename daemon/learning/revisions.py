@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
-from ..core.errors import ReflectdError, Unavailable, UserError
-from ..files.alone import alone
-from ..files.atomic import CHANGED, holds, write_atomic
-from ..files.bounded import read_bytes, reason
+from ..core.errors import ReflectdError, Unavailable, UserError, words
+from ..files.safe import CHANGED, alone, holds, read_bytes, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,7 +107,7 @@ class RevisionsOf(Generic[R]):
             if not replaced:
                 self.drop(made)
             if isinstance(error, OSError):
-                raise Unavailable(f"can't remove {file}: {reason(error)}") from error
+                raise Unavailable(f"can't remove {file}: {words(error)}") from error
             raise
         return made
 
@@ -246,7 +244,7 @@ def _content(file: Path) -> bytes | None:
     try:
         return read_bytes(file, FILE_LIMIT, follow=False)
     except (OSError, ValueError) as error:
-        raise Unavailable(f"{file} can't be read: {reason(error)}") from error
+        raise Unavailable(f"{file} can't be read: {words(error)}") from error
 
 
 def _number(path: Path) -> int:

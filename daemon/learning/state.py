@@ -12,8 +12,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..files.atomic import set_aside, write_atomic
-from ..files.bounded import read_text
+from ..files.safe import read_text, set_aside, write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from ..core.errors import Unavailable
-from ..files.atomic import write_atomic
+from ..files.safe import write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path

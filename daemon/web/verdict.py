@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ..core.verdict import NO_PROOF
 from ..core.words import EXPECTED, OUTCOMES, STATES, UNJUDGED
-from ..files.disputes import TAUGHT
-from ..files.disputes import dispute as keep
-from ..files.labelled_cases import CaseFolder, summary
-from ..files.saved_cases import read_case
+from ..files.cases import TAUGHT, CaseFolder, read_case, summary
+from ..files.cases import dispute as keep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

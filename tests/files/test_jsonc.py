@@ -12,8 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import UserError
-from daemon.files.jsonc import MAX_DEPTH, add_plugin, plugins, remove_plugin, replace_plugin, spec_of
-from daemon.files.jsonc_members import is_bare, put, read, take
+from daemon.files.jsonc import (
+    MAX_DEPTH,
+    add_plugin,
+    is_bare,
+    plugins,
+    put,
+    read,
+    remove_plugin,
+    replace_plugin,
+    spec_of,
+    take,
+)
 from tests.support.tables import tables
 
 ROWS = tables("settings_texts")

@@ -1,19 +1,38 @@
-"""Which prompts are in force: layers, what makes a file unusable, and live pick-up, on real files."""
+"""Which prompts are in force: layers, what makes a file unusable, trust, and edits that are noticed."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import shutil
+import stat
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from daemon import paths
-from daemon.core.errors import UserError
+from daemon.core.errors import Unavailable, UserError
 from daemon.core.template import fill
-from daemon.files.prompts import LIMIT, SLOTS, Prompts, check, read_project
-from daemon.files.trust import Trust
+from daemon.files.prompts import (
+    LIMIT,
+    PROJECTS_KEPT,
+    SLOTS,
+    TRUST_LIMIT,
+    Prompts,
+    Trust,
+    check,
+    digest,
+    read_project,
+    watch,
+)
 from daemon.testing import FakeClock
+from harness.machine.waiting import wait_until
 
 
 def text_for(name: str, words: str) -> str:
@@ -216,3 +235,178 @@ def test_what_was_told_is_bounded(desk: Desk) -> None:
 def test_any_directory_gives_prompts(desk: Desk, directory: str) -> None:
     """A host may name a folder that can't be: the prompts without a project are used."""
     assert desk.words(directory) == dict.fromkeys(SLOTS, "shipped")
+
+
+# --- trust --------------------------------------------------------------------------------------------------
+
+
+PROMPTS = {"judge": "be kind"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "trust.json"
+
+
+def test_trust_is_kept_and_taken_back(file: Path, tmp_path: Path) -> None:
+    """Another process sees it; only this folder and this content; the file is 0600."""
+    clock = FakeClock()
+    assert Trust(file, clock).trusts(tmp_path, PROMPTS) == (False, "")
+    assert Trust(file, clock).grant(tmp_path, PROMPTS) == ""
+    assert Trust(file, clock).trusts(tmp_path, PROMPTS) == (True, "")
+    assert Trust(file, clock).trusts(tmp_path, {"judge": "be kind "}) == (False, "")
+    assert Trust(file, clock).trusts(tmp_path / "sub", PROMPTS) == (False, "")
+    assert Trust(file, clock).load()[0][str(tmp_path)].at == clock.ms
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    Trust(file, clock).revoke(tmp_path)
+    assert Trust(file, clock).trusts(tmp_path, PROMPTS) == (False, "")
+
+
+@pytest.mark.shows("I51")
+def test_the_digest_knows_which_text_is_whose() -> None:
+    """Moving text from one prompt to another, or renaming one, is a change."""
+    sets = [{"a": "b"}, {"b": "a"}, {"a": "b", "c": ""}, {"a": "", "c": "b"}, {'a", "b': ""}, {}]
+    assert len({digest(s) for s in sets}) == len(sets)
+    assert digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"})
+
+
+ENTRY = b'{"/p": {"sha256": "x", "at": 1}}'
+CORRUPT = [
+    *(b"", b"{", b"[]", b"\xff", b'{"projects": []}', b"[" * 100_000),
+    *(b" " * (TRUST_LIMIT + 1), b'{"projects": ' + ENTRY + b"}"),
+    b'{"projects": {"/p": {"sha256": "' + b"0" * 64 + b'"}}}',
+]
+
+
+@pytest.mark.shows("I43")
+@pytest.mark.parametrize("data", CORRUPT, ids=range(len(CORRUPT)))
+def test_a_corrupt_file_is_kept_aside_and_trusts_nothing(file: Path, tmp_path: Path, data: bytes) -> None:
+    """The content is kept under another name, a message says where, and trusting again works."""
+    file.parent.mkdir()
+    file.write_bytes(data)
+    trust = Trust(file, FakeClock())
+    trusted, problem = trust.trusts(tmp_path, PROMPTS)
+    (aside,) = file.parent.iterdir()
+    assert not trusted
+    assert aside.name in problem
+    assert aside.name.startswith("trust.json.corrupt-")
+    assert aside.read_bytes() == data
+    trust.grant(tmp_path, PROMPTS)
+    assert trust.trusts(tmp_path, PROMPTS) == (True, "")
+
+
+def test_a_file_that_cannot_be(file: Path, tmp_path: Path) -> None:
+    """A folder or a file in the way trusts nothing, and a command fails with the folder's name."""
+    file.mkdir(parents=True)
+    trusted, problem = Trust(file, FakeClock()).trusts(tmp_path, PROMPTS)
+    assert (trusted, "no project is trusted" in problem) == (False, True)
+    (tmp_path / "other").write_text("a file")
+    trust = Trust(tmp_path / "other" / "trust.json", FakeClock())
+    with pytest.raises(Unavailable, match="other"):
+        trust.grant(tmp_path, PROMPTS)
+    assert trust.trusts(tmp_path, PROMPTS)[0] is False
+
+
+def test_commands_at_once_lose_nothing(file: Path, tmp_path: Path) -> None:
+    """Twenty at the same moment: what one wrote the others keep, so that no removal is undone."""
+    folders = [tmp_path / str(n) for n in range(20)]
+    work = [threading.Thread(target=Trust(file, FakeClock()).grant, args=(f, PROMPTS)) for f in folders]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert set(Trust(file, FakeClock()).load()[0]) == {str(f) for f in folders}
+
+
+@pytest.mark.shows("I44")
+def test_the_list_is_bounded(file: Path, tmp_path: Path) -> None:
+    """A thousand projects are kept; the one trusted longest ago makes room."""
+    clock = FakeClock()
+    entries = {f"/p{n}": {"sha256": "0" * 64, "at": n} for n in range(PROJECTS_KEPT)}
+    file.parent.mkdir()
+    file.write_text(json.dumps({"projects": entries}))
+    Trust(file, clock).grant(tmp_path, PROMPTS)
+    kept = Trust(file, clock).load()[0]
+    assert len(kept) == PROJECTS_KEPT
+    assert "/p0" not in kept
+    assert {"/p1", str(tmp_path)} <= kept.keys()
+
+
+# --- edits --------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def watching(folder: Path) -> AsyncIterator[asyncio.Event]:
+    """An event that is set at each change."""
+    seen = asyncio.Event()
+    task = asyncio.create_task(watch(folder, seen.set, appears_s=0.05))
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=60)
+        assert task.cancelled()
+
+
+async def noticed(seen: asyncio.Event, change: Callable[[], object]) -> None:
+    """Repeat the change until it is noticed: nobody outside can know when a watch stands."""
+    seen.clear()
+    for _ in range(100):
+        change()
+        try:
+            async with asyncio.timeout(0.3):
+                await seen.wait()
+        except TimeoutError:
+            continue
+        return
+    raise AssertionError("a change was never noticed")
+
+
+def edits(file: Path) -> Callable[[], object]:
+    """Write something new, each time."""
+    numbers = count()
+    return lambda: file.write_text(str(next(numbers)))
+
+
+async def test_edits_are_noticed(tmp_path: Path) -> None:
+    """In a folder that is made later, in one below, in one made while watching."""
+    folder = tmp_path / "config" / "reflectd"
+    edit = edits(folder / "config.toml")
+    async with watching(folder) as seen:
+        await noticed(seen, lambda: (folder.mkdir(parents=True, exist_ok=True), edit()))
+        for name in ("prompts", "later"):
+            (folder / name).mkdir()
+            await noticed(seen, edits(folder / name / "x.txt"))
+
+
+async def test_a_folder_that_goes_and_comes_again(tmp_path: Path) -> None:
+    """Both are noticed, and the new folder is watched, also when it has the old one's inode."""
+    folder = tmp_path / "reflectd"
+    folder.mkdir()
+    edit = edits(folder / "judge.txt")
+    async with watching(folder) as seen:
+        await noticed(seen, edit)
+        for _ in range(3):
+            seen.clear()
+            shutil.rmtree(folder)
+            async with asyncio.timeout(60):
+                await seen.wait()
+            folder.mkdir()
+            await noticed(seen, edit)
+
+
+@pytest.mark.shows("I45")
+def test_nothing_is_left_when_it_ends(tmp_path: Path) -> None:
+    """Cancelled in the middle, no thread of it stays."""
+    before = set(threading.enumerate())
+
+    async def scenario() -> None:
+        async with watching(tmp_path) as seen:
+            await noticed(seen, edits(tmp_path / "x"))
+            assert len(threading.enumerate()) > len(before)
+
+    asyncio.run(scenario())
+    wait_until(
+        lambda: set(threading.enumerate()) <= before, what="end of its threads", seen=threading.enumerate
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.files.alone import alone
+from daemon.files.safe import alone
 from daemon.learning.playbook.project_playbook import APPROVED_KEPT, Known, ProjectPlaybook
 from daemon.learning.state import ReflectState
 from daemon.testing import FakeClock

@@ -35,7 +35,7 @@ def stop(*messages: Message, after: After = "end", said: str = "") -> Stop:
 def templates() -> Templates:
     """Those that are shipped."""
     from daemon.clock import SystemClock
-    from daemon.files.trust import Trust
+    from daemon.files.prompts import Trust
 
     none = REPO / "there-is-none"
     return Templates.of(Prompts(shipped("prompts"), none, Trust(none, SystemClock())).templates("").texts)

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from daemon.files.labelled_cases import CaseFolder
+from daemon.files.cases import CaseFolder
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import sandbox
 from harness.machine.waiting import wait_until

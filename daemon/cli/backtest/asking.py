@@ -17,7 +17,7 @@ import msgspec
 
 from ...core.errors import UserError
 from ...core.words import PROVIDERS
-from ...files.alone import alone
+from ...files.safe import alone
 from ...judge.flow import Opinion
 from ..progress import Progress
 from ..render import count, money, plain

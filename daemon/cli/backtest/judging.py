@@ -18,9 +18,8 @@ from ...core.fast import needs_second_look
 from ...core.guards import Limits
 from ...engine.budget import likely_tokens
 from ...engine.hosts.host import capabilities
-from ...files.project_rules import ProjectRules
-from ...files.prompts import Prompts
-from ...files.trust import FILE, Trust
+from ...files.project import ProjectRules
+from ...files.prompts import TRUST_FILE, Prompts, Trust
 from ...judge.case import Templates
 from ...judge.decide import Decision
 from ...judge.flow import Opinion
@@ -56,7 +55,7 @@ class Judging:
 
     def __init__(self, settings: Settings, where: Paths) -> None:
         clock = SystemClock()
-        trust = Trust(where.state_dir / FILE, clock)
+        trust = Trust(where.state_dir / TRUST_FILE, clock)
         self._prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
         self._rules = ProjectRules(clock)
         self._judge = settings.judge

@@ -144,7 +144,7 @@ def _keep(
 ) -> None:
     """Make the case anew from the session's file, and keep it with the label."""
     from ...engine.filing import case_object
-    from ...files.labelled_cases import CaseFolder
+    from ...files.cases import CaseFolder
     from .asking import known_opinions
 
     folder = CaseFolder(where.state_dir)

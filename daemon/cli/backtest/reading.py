@@ -133,11 +133,11 @@ def stops_of(file: Source) -> tuple[str, Iterator[Stop]]:
 def _of_export(file: File) -> Iterator[Stop]:
     import msgspec
 
-    from ...files.labelled_cases import read_bytes
+    from ...files.cases import read_file
     from ...hosts.opencode.stops import stops_of_export
 
     try:
-        found = msgspec.json.decode(read_bytes(file.path))
+        found = msgspec.json.decode(read_file(file.path))
         for stop in stops_of_export(found):
             named = stop.transcript.session or file.path.stem
             yield replace(stop, transcript=replace(stop.transcript, session=named))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ... import paths
 from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS
-from ...files.folders import remove_empty
+from ...files.safe import remove_empty
 from ...keys import VARIABLES
 from ..judging import lost_login
 from ..render import plain
@@ -252,7 +252,7 @@ def _announce(where: Paths) -> None:
     """Write down where the socket is: a client whose shell has another ``XDG_RUNTIME_DIR`` finds it, even
     before the daemon runs.
     """
-    from ...files.atomic import write_atomic
+    from ...files.safe import write_atomic
 
     try:
         where.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ... import __version__
 from ...core.errors import ReflectdError, Unavailable
-from ...files.atomic import write_atomic
-from ...files.bounded import read_text
+from ...files.safe import read_text, write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...client import request
 from ...core.errors import Unavailable
 from ...core.words import HOSTS, state_name
-from ...files import upward
+from ...files.project import find_project
 from ...paths import find_socket
 from ..judging import allows, names, read, who_judges
 from ..render import (
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
-        more, project = _about_learning(settings, where, known), upward.project(known=known)
+        more, project = _about_learning(settings, where, known), find_project(known=known)
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
         show(lines, pager=not args.no_pager)
     return 0

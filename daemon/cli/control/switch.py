@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _absolute(folder: Path, *, on: bool) -> Path:
     """As hosts name it. A folder that is gone can still be switched on again."""
-    from ...files.upward import upward
+    from ...files.project import upward
 
     if not on and not folder.is_dir():
         raise UserError(f"there is no folder {folder}")

@@ -98,7 +98,7 @@ class Reader:
     """Reads one file after the other. ``named``: the person named the files."""
 
     def __init__(self, project: Path, db: Reads, *, named: bool) -> None:
-        from ...files.project_rules import project_rule_lines
+        from ...files.project import project_rule_lines
 
         self._project = os.path.realpath(project)
         self._rules = project_rule_lines(str(project))
@@ -120,7 +120,7 @@ class Reader:
     def _transcript(self, path: Path) -> tuple[str, Transcript]:
         import msgspec
 
-        from ...files.labelled_cases import read_bytes
+        from ...files.cases import read_file
         from ...hosts.claude_code.transcript import every_task
         from ...hosts.opencode.export import parse_export
 
@@ -129,7 +129,7 @@ class Reader:
         if is_transcript_file(path):
             return "claude-code", every_task(path)
         try:
-            found = parse_export(msgspec.json.decode(read_bytes(path)))
+            found = parse_export(msgspec.json.decode(read_file(path)))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ReflectdError) as e:
             said = f"neither a transcript of Claude Code nor what `opencode export` prints: {e}"
             raise UserError(said) from None
@@ -253,11 +253,10 @@ def _ask_plan(where: Paths, project: Path, found: list[Found], hosts: list[str] 
 def _template(where: Paths, project: Path) -> str:
     """The reflector's prompt that the daemon would use."""
     from ...clock import SystemClock
-    from ...files.prompts import Prompts
-    from ...files.trust import FILE, Trust
+    from ...files.prompts import TRUST_FILE, Prompts, Trust
     from ...paths import config_file, shipped
 
-    trust = Trust(where.state_dir / FILE, SystemClock())
+    trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
     return prompts.templates(str(project)).texts["reflector"]
 

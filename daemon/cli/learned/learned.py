@@ -17,7 +17,7 @@ from ...client import request
 from ...core.errors import Unavailable, UserError
 from ...core.given import folded
 from ...core.settings import Settings
-from ...files import upward
+from ...files.project import find_project
 from ...learning.playbook.points import each
 from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, load
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
@@ -483,7 +483,7 @@ def offer_here(settings: Settings, where: Paths, known: Container[str] = ()) -> 
     from ...clock import SystemClock
 
     try:
-        project = upward.project(".", known)
+        project = find_project(".", known)
     except UserError:
         return ""
     return offer(project, ProjectPlaybook(project, where.state_dir, SystemClock(), settings.playbook.path))

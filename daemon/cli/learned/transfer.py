@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded
-from ...files.bounded import reason
 from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
 from ...learning.playbook.project_playbook import LIMIT, dumped, parsed
 from ..progress import Progress
@@ -129,7 +128,7 @@ def _read(name: str) -> bytes:
     except FileNotFoundError:
         raise UserError(f"there is no file {name}") from None
     except OSError as error:
-        raise UserError(f"can't read {name}: {reason(error)}") from None
+        raise UserError(f"can't read {name}: {words(error)}") from None
     if len(raw) > LIMIT:
         raise UserError(f"{name} is larger than {LIMIT // 1024 // 1024} MB")
     return raw

@@ -129,7 +129,7 @@ class InHost:
         return sorted((p for p in found if p is not None and p.at > since), key=lambda p: -p.at)
 
     def _change(self, add: Sequence[Proposal] = (), drop: Iterable[str] = ()) -> None:
-        from ...files.alone import alone
+        from ...files.safe import alone
 
         state, gone = self.rules.journal.state, set(drop)
         with alone(state.folder):

@@ -182,10 +182,9 @@ def _takes(prompts: Sequence[Prompt], tokens_out: int) -> tuple[str, str]:
 def _template(project: Path, state_dir: Path, name: str) -> str:
     """The prompt of that name that counts in this project."""
     from ...clock import SystemClock
-    from ...files.prompts import Prompts
-    from ...files.trust import FILE, Trust
+    from ...files.prompts import TRUST_FILE, Prompts, Trust
     from ...paths import config_file, shipped
 
-    trust = Trust(state_dir / FILE, SystemClock())
+    trust = Trust(state_dir / TRUST_FILE, SystemClock())
     prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
     return prompts.templates(str(project)).texts[name]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
-from ...files.bounded import read_bytes
+from ...files.safe import read_bytes
 from ...hosts.claude_code.past import SUFFIX, all_folders, files_in, folders_of, said_in
 from ...hosts.jsonl import Cursor
 from ...hosts.opencode.export import parse_export

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
-from ...files.folders import make_folder, remove_empty
+from ...files.safe import make_folder, remove_empty
 from ...paths import data_folder
 from .copies import remove_made
 from .edit import BACKUPS_KEPT, Report, check_editable, diff, read
@@ -93,7 +93,7 @@ def put_back(env: Mapping[str, str], file: Path, old: bytes, data: bytes | None)
     """Make the file, which was read as ``old``, ``data`` again, or remove it with the empty folders that were
     made for it. All its backups are removed too. What somebody saved meanwhile stays, and is ``Unavailable``.
     """
-    from ...files.atomic import CHANGED, backups, holds, write_atomic
+    from ...files.safe import CHANGED, backups, holds, write_atomic
 
     if data is None:
         if not holds(file, old):
@@ -147,7 +147,7 @@ def _keep(
     env: Mapping[str, str], file: Path, old: bytes, now: Callable[[], datetime], made: list[Path]
 ) -> Path:
     """A backup of the file, or the note that there is none. The newest stay, and the oldest of all."""
-    from ...files.atomic import write_atomic
+    from ...files.safe import write_atomic
 
     folder, stamp = _folder(env, file), f"{now():%Y%m%dT%H%M%S}"
     there = file.exists()
@@ -181,7 +181,7 @@ def _is_none(backup: Path) -> bool:
 
 def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
     """Write the file, and note what was written, so that the next edit is seen."""
-    from ...files.atomic import write_atomic
+    from ...files.safe import write_atomic
 
     write_atomic(file, data, mode=None, follow=True, expected=old)
     write_atomic(_folder(env, file) / _WRITTEN, data)

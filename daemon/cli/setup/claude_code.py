@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
 from ...files import commands
-from ...files.folders import remove_empty
+from ...files.safe import remove_empty
 from ...paths import PACKAGE, shipped
 from . import backups, copies
 from .edit import NOTHING, Action, Extra, Report, check_editable, diff, fleeting, read, read_text, stay_inside
@@ -145,7 +145,7 @@ def is_our_command(env: Mapping[str, str], file: Path) -> bool:
 
 
 def _with_ours(file: Path, text: str, settings: Mapping[str, Any], folder: str) -> str:
-    from ...files.jsonc_members import put
+    from ...files.jsonc import put
 
     found = settings.get(MARKET[0], {}).get(NAME)
     if found is not None and entry(settings) is None:
@@ -167,8 +167,8 @@ def _remove(
     force: bool = False,
     dry_run: bool = False,
 ) -> Report:
-    from ...files.jsonc_members import is_bare, take
-    from ...files.jsonc_members import read as members
+    from ...files.jsonc import is_bare, take
+    from ...files.jsonc import read as members
 
     folder, enabled = entry(settings), PLUGIN in settings.get(ENABLED[0], {})
     others = [f"{other} enables reflectd too: it is still loaded from there" for other in _others(env, file)]
@@ -220,9 +220,9 @@ def _forget(env: Mapping[str, str]) -> None:
     """Remove what Claude Code wrote down about our plugin. It works without these notes, so one that can't be
     edited is left.
     """
-    from ...files.atomic import write_atomic
-    from ...files.jsonc_members import read as members
-    from ...files.jsonc_members import take
+    from ...files.jsonc import read as members
+    from ...files.jsonc import take
+    from ...files.safe import write_atomic
 
     folder = config_folder(env) / "plugins"
     for name, path in NOTED:
@@ -357,7 +357,7 @@ def config_folder(env: Mapping[str, str]) -> Path:
 
 def load(file: Path) -> tuple[str, dict[str, Any]]:
     """The text and the settings in it. Raises ``UserError`` when Claude Code would refuse them."""
-    from ...files.jsonc_members import read as members
+    from ...files.jsonc import read as members
 
     text = read_text(file)
     try:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
-from ...files.folders import make_folder, remove_empty
+from ...files.safe import make_folder, remove_empty
 from ...paths import data_folder, shipped
 from ..terminal import say
 from .edit import read
@@ -178,7 +178,7 @@ def _mode(source: Path) -> int:
 
 
 def _write(wanted: Mapping[Path, _File], folder: Path) -> None:
-    from ...files.atomic import write_atomic
+    from ...files.safe import write_atomic
 
     for path, file in wanted.items():
         copy = folder / path

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ... import config, paths
-from ...core.errors import Unavailable, UserError
+from ...core.errors import Unavailable, UserError, words
 from ...core.settings import Settings, toml
-from ...files.folders import make_folder
+from ...files.safe import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -141,12 +141,12 @@ def read(file: Path) -> bytes:
     """The content of a settings file, which may have come with a clone; nothing for no file. Raises
     ``UserError``, ``Unavailable``.
     """
-    from ...files.bounded import read_bytes, reason
+    from ...files.safe import read_bytes
 
     try:
         return read_bytes(file, LIMIT) or b""
     except ValueError as error:
-        raise UserError(f"{file} can't be used: {reason(error)}") from error
+        raise UserError(f"{file} can't be used: {words(error)}") from error
     except OSError as error:
         raise Unavailable(f"can't read {file}: {error.strerror}") from error
 
@@ -173,7 +173,7 @@ def fleeting(line: str) -> str:
 
 def write(file: Path, old: str, new: str, now: Callable[[], datetime]) -> Path | None:
     """Replace the file, which was read as ``old``. Returns the backup of it, None when there was no file."""
-    from ...files.atomic import back_up, write_atomic
+    from ...files.safe import back_up, write_atomic
 
     make_folder(file.parent)
     backup = back_up(file, f"{now():%Y%m%dT%H%M%S}", keep=BACKUPS_KEPT) if file.exists() else None

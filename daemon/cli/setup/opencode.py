@@ -109,7 +109,7 @@ def _with_server(text: str, wanted: bool | None) -> str:
     """The settings with or without our MCP server; None leaves it as it is. An entry of the same name that
     starts another program is left alone. Raises ``UserError``.
     """
-    from ...files.jsonc_members import put, read, take
+    from ...files.jsonc import put, read, take
 
     if wanted is None:
         return text
@@ -161,8 +161,7 @@ def disconnect(env: Mapping[str, str], file: Path) -> None:
 
 def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> str | None:
     """The text without our line; None when nothing is left of a file that ``setup`` made."""
-    from ...files.jsonc import KEY, plugins, remove_plugin, spec_of
-    from ...files.jsonc_members import read, take
+    from ...files.jsonc import KEY, plugins, read, remove_plugin, spec_of, take
 
     untouched, data = backups.before(env, file)
     if untouched and data is None:

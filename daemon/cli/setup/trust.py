@@ -21,7 +21,7 @@ from .confirm import agreed, asked
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.trust import Trust
+    from ...files.prompts import Trust
     from ...learning.playbook.project_playbook import ProjectPlaybook
     from ...learning.rules.preferences import Preference
     from ...learning.state import ReflectState
@@ -78,15 +78,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments say. Raises ``UserError`` and ``Unavailable``."""
     from ...clock import SystemClock
-    from ...files.trust import FILE, Trust
-    from ...files.upward import project, upward
+    from ...files.project import find_project, upward
+    from ...files.prompts import TRUST_FILE, Trust
     from ..settings import load, look
 
     settings, where = look(args) if args.list or args.show else load(args)
-    trust = Trust(where.state_dir / FILE, SystemClock())
+    trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     if args.list:
         return _list(trust, args)
-    folder = upward(args.dir)[0] if args.dir else project()
+    folder = upward(args.dir)[0] if args.dir else find_project()
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
     if args.remove:
@@ -146,11 +146,10 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 
 
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
-    from ...files.trust import project_of
 
     what = f"{folder} is"
     grants, problem = trust.load()
-    there = project_of(folder) in grants
+    there = os.path.realpath(folder) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
     gone = 0
@@ -174,8 +173,7 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
 
 
 def _list(trust: Trust, args: argparse.Namespace) -> int:
-    from ...files.prompts import read_project
-    from ...files.trust import digest
+    from ...files.prompts import digest, read_project
 
     grants, problem = trust.load()
     if problem:
@@ -254,7 +252,7 @@ def _coloured(line: str, paint: Paint) -> str:
 def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) -> None:
     """Show what nobody vouches for yet, and ask. Raises ``Unavailable``."""
     from ...clock import SystemClock
-    from ...files.alone import alone
+    from ...files.safe import alone
     from ...learning.rules.preferences import vouch
     from ...learning.state import ReflectState
 
@@ -289,7 +287,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
     """
     from ...clock import SystemClock
     from ...core.given import known_as
-    from ...files.alone import alone
+    from ...files.safe import alone
     from ...learning.rules.changes import changes_of, entries
     from ...learning.rules.preferences import vouched_for
     from ...learning.state import ReflectState

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ... import paths
 from ...core.errors import ReflectdError, Unavailable, UserError, words
-from ...files.folders import remove_empty
+from ...files.safe import remove_empty
 from ...paths import config_file, data_folder
 from ..render import plain, print_json
 from ..settings import add_flags, load

@@ -129,7 +129,7 @@ def newest_case(where: Paths, session: str, number: int = 0) -> Path:
 
 
 def _save(args: argparse.Namespace) -> int:
-    from ...files.labelled_cases import CaseFolder
+    from ...files.cases import CaseFolder
 
     _, where = look(args)
     source = newest_case(where, args.session, args.round)
@@ -139,7 +139,7 @@ def _save(args: argparse.Namespace) -> int:
 
 
 def _label(args: argparse.Namespace) -> int:
-    from ...files.labelled_cases import CaseFolder
+    from ...files.cases import CaseFolder
 
     _, where = look(args)
     folder = CaseFolder(where.state_dir)
@@ -151,7 +151,7 @@ def _label(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from ...files.labelled_cases import CaseFolder
+    from ...files.cases import CaseFolder
 
     _, where = look(args)
     folder = CaseFolder(where.state_dir)
@@ -182,7 +182,7 @@ def _listed(rows: list[tuple[str, str, str, str]], paint: Paint) -> list[str]:
 
 
 def _remove(args: argparse.Namespace) -> int:
-    from ...files.labelled_cases import CaseFolder
+    from ...files.cases import CaseFolder
 
     _, where = look(args)
     print(f"removed {CaseFolder(where.state_dir).remove(args.file)}")
@@ -191,7 +191,7 @@ def _remove(args: argparse.Namespace) -> int:
 
 def _dispute(args: argparse.Namespace) -> int:
     """Save the newest case of the session, or that of a round, with the person's label."""
-    from ...files.disputes import dispute
+    from ...files.cases import dispute
 
     _, where = look(args)
     source = newest_case(where, args.session, args.round)
@@ -213,7 +213,7 @@ def _dispute(args: argparse.Namespace) -> int:
 
 def _taken_back(socket: Path, session: str) -> None:
     """What the wrong verdict taught is taken back, where a daemon knows of it."""
-    from ...files.disputes import TAUGHT
+    from ...files.cases import TAUGHT
 
     for feature, route in TAUGHT:
         with suppress(Unavailable, UserError):

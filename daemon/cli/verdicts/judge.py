@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     """The case of FILE, or of the newest session."""
-    from ...files.labelled_cases import CaseFolder, read_bytes
-    from ...files.upward import upward
+    from ...files.cases import CaseFolder, read_file
+    from ...files.project import upward
     from ...replay.load import load as load_case
     from .transcripts import is_transcript_file, load_transcript, newest, told
 
@@ -119,7 +119,7 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     path = path if path.exists() else CaseFolder(where.state_dir).find(args.file)
     if is_transcript_file(path):
         return load_transcript(path, _templates(where))
-    return load_case(read_bytes(path), str(path), _templates(where))
+    return load_case(read_file(path), str(path), _templates(where))
 
 
 def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, object]:
@@ -137,12 +137,11 @@ def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, 
 def _templates(where: Paths) -> Callable[[str], Templates]:
     """The prompts that the daemon would use for a folder. A problem with one of them is printed on stderr."""
     from ...clock import SystemClock
-    from ...files.prompts import Prompts
-    from ...files.trust import FILE, Trust
+    from ...files.prompts import TRUST_FILE, Prompts, Trust
     from ...judge.case import Templates
     from ...paths import config_file, shipped
 
-    trust = Trust(where.state_dir / FILE, SystemClock())
+    trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
 
     def templates(directory: str) -> Templates:

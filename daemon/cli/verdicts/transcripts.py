@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ...core.errors import ReflectdError, UserError
-from ...files.upward import upward
+from ...files.project import upward
 from ..render import plain
 from ..terminal import say
 
@@ -41,7 +41,7 @@ def is_transcript_file(path: Path) -> bool:
 
 def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded:
     """The case of the session's last turn. Raises ``UserError``."""
-    from ...files.project_rules import project_rule_lines
+    from ...files.project import project_rule_lines
     from ...hosts.claude_code.transcript import TranscriptReader
     from ...replay.load import of_transcript
 

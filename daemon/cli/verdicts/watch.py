@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from ...client import stream
 from ...core.errors import Unavailable, UserError
-from ...files.upward import upward
+from ...files.project import upward
 from ...paths import find_socket
 from ..render import Paint, clock, count, money, place, print_json, severity, short
 from ..settings import add_flags, database, here, look

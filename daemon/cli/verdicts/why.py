@@ -107,7 +107,7 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
     ``case_file``. Where the database has nothing of this project or session, the newest case file upward.
     """
     from ...engine.history import explain
-    from ...files.saved_cases import read_case
+    from ...files.cases import read_case
 
     with database(where) as db:
         found = explain(db, where, session, str(folder), number) if db is not None else None
@@ -154,8 +154,8 @@ def is_inside(folder: str, project: Path) -> bool:
 
 def cases_upward(where: Paths, folder: Path, session: str, limit: int = 1) -> list[Path]:
     """The newest cases, newest first, in the nearest folder upward that has any of such a session."""
-    from ...files.saved_cases import folders, newest_cases
-    from ...files.upward import upward
+    from ...files.cases import folders, newest_cases
+    from ...files.project import upward
 
     found = (
         newest_cases(folders(place, where.fallback_reflection(place)), session, limit=limit)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from ...core.errors import Unavailable
 from ...core.shares import wilson
 from ...core.verdict import FinalState
-from ...files.labelled_cases import CaseFolder, Saved, summary
+from ...files.cases import CaseFolder, Saved, summary
 from ...store.backtests import answers as answers_of
 from ...store.readonly import ReadOnly
 from ...store.verdicts import Verdicts

@@ -26,8 +26,7 @@ from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
 from ...engine.repositories import project_of
-from ...files.atomic import write_atomic
-from ...files.bounded import read_text
+from ...files.safe import read_text, write_atomic
 from ...store import injections
 from ..texts import refusal
 from .episodes import SIMILAR, TOP_K, Candidate, gone, may_show

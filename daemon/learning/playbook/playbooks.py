@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
 from ...core.given import folded, known_as
-from ...files.bounded import read_text
+from ...files.safe import read_text
 from ...learning import tables
 from ..rules.section import Document
 from ..state import ReflectState

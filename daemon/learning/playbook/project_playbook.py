@@ -26,12 +26,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...core.errors import Unavailable, UserError
+from ...core.errors import Unavailable, UserError, words
 from ...core.given import known_as
-from ...files.alone import alone
-from ...files.atomic import set_aside, write_atomic
-from ...files.bounded import read_bytes, read_text, reason
-from ...files.folders import make_folder
+from ...files.safe import alone, make_folder, read_bytes, read_text, set_aside, write_atomic
 from ...files.verdict import make_reflection
 from ..revisions import Revision, Revisions
 from ..rules.journal import bury
@@ -97,7 +94,7 @@ def _read(path: str | Path, marks: Mapping[str, int] | None, *, follow: bool) ->
         mark = sha256(raw).hexdigest()
         found = migrated(parsed(raw), marks)
     except (OSError, ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else reason(error)
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else words(error)
         return Loaded(empty(), f"{path} is no playbook that can be used: {why}", (), mark)
     return Loaded(found.playbook, "", found.told, mark)
 
@@ -117,7 +114,7 @@ def save(
     try:
         make_folder(path.parent)
     except OSError as error:
-        raise Unavailable(f"can't make the folder {path.parent}: {reason(error)}") from error
+        raise Unavailable(f"can't make the folder {path.parent}: {words(error)}") from error
     write_atomic(path, data, mode=None)
     return aside
 
@@ -310,7 +307,7 @@ class ProjectPlaybook:
             self._kept.mkdir(mode=0o700, exist_ok=True)
             (make_reflection if self.named == FILE else make_folder)(self.path.parent)
         except OSError as error:
-            raise Unavailable(f"can't make the folder {self.path.parent}: {reason(error)}") from error
+            raise Unavailable(f"can't make the folder {self.path.parent}: {words(error)}") from error
 
 
 def _numbers(found: object) -> dict[str, int]:

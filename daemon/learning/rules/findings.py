@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.errors import UserError
 from ...core.redact import redact
-from ...files.alone import alone
+from ...files.safe import alone
 from .candidates import Gathering, keep_quotes, merged, stored
 from .journal import Adding, same, trim
 

@@ -18,12 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from ...core.errors import Unavailable, UserError
+from ...core.errors import Unavailable, UserError, words
 from ...core.redact import redact
-from ...files.alone import alone
-from ...files.atomic import set_aside, write_atomic
-from ...files.bounded import read_bytes, reason
-from ...files.folders import make_folder
+from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
 from ...files.verdict import make_reflection
 from ..state import ReflectState, problem_of
 from . import journal as journals
@@ -98,7 +95,7 @@ class ProjectJournal:
                 return Loaded(self._with_tombstones(self._empty()))
             return Loaded(self._with_tombstones(journals.checked(json.loads(raw.decode("utf-8-sig")))))
         except (OSError, ValueError, RecursionError) as error:
-            why = "it is nested too deeply" if isinstance(error, RecursionError) else reason(error)
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else words(error)
             return Loaded(
                 self._with_tombstones(self._empty()), f"{self.path} is no journal that can be used: {why}"
             )
@@ -173,7 +170,7 @@ class ProjectJournal:
             if not os.path.lexists(ignore) and not _is_tracked(self.project, folder):
                 write_atomic(ignore, _IGNORED, mode=None, durable=False)
         except OSError as error:
-            raise Unavailable(f"can't make the folder {folder}: {reason(error)}") from error
+            raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
 
 def place(project: Path) -> Path:

@@ -15,11 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...core.errors import Unavailable, UserError
+from ...core.errors import Unavailable, UserError, words
 from ...core.given import known_as
-from ...files.bounded import reason
-from ...files.folders import make_folder
-from ...files.programs import find_program
+from ...files.project import find_program
+from ...files.safe import make_folder
 from ...files.verdict import make_reflection
 from ..state import problem_of
 from ..texts import refusal
@@ -73,7 +72,7 @@ def make_its_folder(path: Path) -> None:
         else:
             make_folder(path.parent)
     except OSError as error:
-        raise Unavailable(f"can't make the folder {path.parent}: {reason(error)}") from error
+        raise Unavailable(f"can't make the folder {path.parent}: {words(error)}") from error
 
 
 def those_that_count(project: Path, state: ReflectState) -> list[Preference]:
@@ -121,10 +120,10 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
             start_new_session=True,
         )
     except OSError as error:
-        raise WorkshopRefused(f"{program} can't be started: {reason(error)}") from None
+        raise WorkshopRefused(f"{program} can't be started: {words(error)}") from None
     with process:
         try:
-            _, said = process.communicate(timeout=timeout_s)
+            _, printed = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             raise Unavailable(
                 f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
@@ -134,5 +133,5 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
-        words = " ".join(said.decode("utf-8", "backslashreplace").split())
-        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {words[-SAID_CHARS:]}")
+        why = " ".join(printed.decode("utf-8", "backslashreplace").split())
+        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {why[-SAID_CHARS:]}")

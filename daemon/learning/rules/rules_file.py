@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...core.errors import Unavailable, UserError
-from ...files.bounded import read_bytes, reason
+from ...core.errors import Unavailable, UserError, words
+from ...files.safe import read_bytes
 from .journal_file import OPENCODE_FILE
 from .journal_file import place as journal_place
 from .section import Document, decoded, scan
@@ -49,7 +49,7 @@ class Place:
         try:
             return read_bytes(self.path, LIMIT, follow=False) or b""
         except OSError as error:
-            raise Unavailable(f"{self.path} can't be read: {reason(error)}") from error
+            raise Unavailable(f"{self.path} can't be read: {words(error)}") from error
         except ValueError as error:
             raise UserError(f"{self.path} can't be used: {error}") from None
 
@@ -136,7 +136,7 @@ def _place(root: Path, name: str, env: Mapping[str, str]) -> Place:
     try:
         real = Path(os.path.realpath(root / name, strict=os.path.lexists(root / name)))
     except OSError as error:
-        raise UserError(f"{root / name} is a link that leads nowhere: {reason(error)}") from None
+        raise UserError(f"{root / name} is a link that leads nowhere: {words(error)}") from None
     if not real.is_relative_to(root):
         raise UserError(f"{root / name} leads out of the project, to {real}: nothing is written there")
     if real.parent in _global_folders(env):

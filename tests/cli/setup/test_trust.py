@@ -14,8 +14,7 @@ import pytest
 from daemon import paths
 from daemon.cli.main import main
 from daemon.clock import SystemClock
-from daemon.files.prompts import Prompts
-from daemon.files.trust import Trust
+from daemon.files.prompts import Prompts, Trust
 from harness.machine.sandbox import REPO
 
 

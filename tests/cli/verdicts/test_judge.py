@@ -69,7 +69,7 @@ def test_judge_texts_cannot_move_the_cursor(box: Sandbox) -> None:
         (("judge", "nothing.json"), b"", "nothing.json"),
         (("judge", "-"), b"", "stdin is empty"),
         (("judge", "-"), b"{}", "none of these"),
-        (("judge", "."), b"", "irectory"),
+        (("judge", "."), b"", "not a regular file"),
         (("judge", "pipe.json"), b"", "not a regular file"),
         (("judge", "--provider", "host", "x"), b"", "invalid choice"),
         (("judge", "--provider", "anthropic", str(RED)), b"", "ANTHROPIC_API_KEY"),

@@ -11,7 +11,7 @@ import pytest
 
 from daemon import config
 from daemon.core.verdict import Verdict
-from daemon.files.labelled_cases import CaseFolder
+from daemon.files.cases import CaseFolder
 from daemon.store import verdicts
 from daemon.store.backtests import Backtests
 from daemon.testing import FakeClock, ScriptedLLM

@@ -145,7 +145,7 @@ def test_an_edit_that_raises_changes_nothing(project: ProjectPlaybook) -> None:
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from daemon.files.alone import alone
+from daemon.files.safe import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

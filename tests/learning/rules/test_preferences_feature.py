@@ -9,7 +9,7 @@ import pytest
 
 from daemon import config
 from daemon.engine import offering
-from daemon.files.alone import alone
+from daemon.files.safe import alone
 from daemon.learning.revisions import digest
 from daemon.learning.rules.feature import HEADING
 from daemon.learning.rules.journal import bury

@@ -1,10 +1,11 @@
-"""Whole-file writes, corrupt files set aside, backups: on a real file system."""
+"""Files that others may have made or may read at the same moment, on a real file system."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -12,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.files.atomic import back_up, backups, set_aside, write_atomic
+from daemon.files.safe import (
+    alone,
+    back_up,
+    backups,
+    make_folder,
+    read_text,
+    remove_empty,
+    set_aside,
+    write_atomic,
+)
 
 
 def mode_of(path: Path) -> int:
@@ -89,7 +99,7 @@ def test_only_regular_files_are_replaced(tmp_path: Path, kind: str) -> None:
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The message has the path; without a file nothing is set aside, and there are no backups."""
-    with pytest.raises(Unavailable, match=r"can't write .*/no/f: the folder or file does not exist"):
+    with pytest.raises(Unavailable, match=r"can't write .*/no/f: No such file"):
         write_atomic(tmp_path / "no" / "f", "x")
     with pytest.raises(Unavailable, match=r"can't set .* aside"):
         set_aside(tmp_path / "no", "s")
@@ -100,7 +110,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 @pytest.mark.shows("I43")
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(errno.ENOSPC, "disk is full"), (errno.EROFS, "read-only"), (errno.EIO, os.strerror(errno.EIO))],
+    [(errno.ENOSPC, "No space left"), (errno.EROFS, "Read-only")],
 )
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file_and_no_trace(
@@ -177,3 +187,88 @@ def test_backups_keep_mode_and_number(tmp_path: Path) -> None:
         assert mode_of(backup) == 0o640
     assert [path.read_text() for _, path in backups(file)] == ["3", "4", "5", "6", "7"]
     assert foreign.exists()
+
+
+def test_a_text_and_no_file(tmp_path: Path) -> None:
+    """UTF-8 without its BOM, up to exactly the limit; None when there is no file, or no folder."""
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbf\xc3\xbc\n")
+    assert read_text(tmp_path / "a", 6) == "ü\n"
+    with pytest.raises(ValueError, match="larger than 5 bytes"):
+        read_text(tmp_path / "a", 5)
+    assert read_text(tmp_path / "b", 10) is None
+    assert read_text(tmp_path / "a" / "c", 10) is None
+
+
+def test_what_is_no_text_file(tmp_path: Path) -> None:
+    """Bad input: a FIFO, a socket, a folder, other bytes. None of them is waited for."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bytes").write_bytes(b"ab\xff")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        for name, words in (("fifo", "regular"), ("s", "regular"), ("bytes", r"not UTF-8 \(byte 2\)")):
+            with pytest.raises(ValueError, match=words):
+                read_text(tmp_path / name, 10)
+    with pytest.raises((ValueError, OSError)):
+        read_text(tmp_path, 10)
+
+
+def test_links(tmp_path: Path) -> None:
+    """A link is followed unless that is refused; one that leads nowhere is a mistake, not a missing file."""
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "nowhere").symlink_to("gone")
+    assert read_text(tmp_path / "link", 10) == "x"
+    with pytest.raises(ValueError, match="it is a link"):
+        read_text(tmp_path / "link", 10, follow=False)
+    with pytest.raises(ValueError, match="leads nowhere"):
+        read_text(tmp_path / "nowhere", 10)
+
+
+def test_the_second_waits_or_is_told(tmp_path: Path) -> None:
+    """Without words for it the second waits; with them it is refused at once. Neither leaves a file."""
+    folder, entered = tmp_path / "state", threading.Event()
+
+    def second() -> None:
+        with alone(folder):
+            entered.set()
+
+    with alone(folder):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        with (
+            pytest.raises(Unavailable, match="somebody else is at it"),
+            alone(folder, busy="somebody else is at it"),
+        ):
+            pass
+        assert not entered.is_set()
+    waiting.join()
+    assert entered.is_set()
+    with alone(folder, busy="nobody"):
+        assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """It is named."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="can't use the state folder"), alone(tmp_path / "file" / "state"):
+        pass
+
+
+def test_folders_are_made_for_the_person_alone_and_removed_when_empty(tmp_path: Path) -> None:
+    """What was made is told, and nobody else may write to it. One that holds something stays, with all above
+    it; one that is not there is no error.
+    """
+    before = os.umask(0)
+    try:
+        made = make_folder(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert made == [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"]
+    assert {folder.stat().st_mode & 0o777 for folder in made} == {0o755}
+    assert make_folder(tmp_path / "a" / "b") == []
+    remove_empty([tmp_path / "nowhere", *reversed(made)])
+    assert list(tmp_path.iterdir()) == []
+    make_folder(tmp_path / "a" / "b" / "c")
+    (tmp_path / "a" / "own").touch()
+    remove_empty(reversed(made))
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["own"]
