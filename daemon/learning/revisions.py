@@ -4,7 +4,7 @@ A revision is kept in the state folder before the file is replaced, so no change
 edited since is never overwritten, nor is what they save while the file is written. ``kill -9`` at any point
 leaves the file before or after; a revision that did not come about stands in no way. An undo is a revision
 too. The newest ``KEPT`` stay, in at most ``BYTES`` bytes. Who writes holds the lock on ``folder``
-(``files.alone``).
+(``files.safe.alone``).
 """
 
 from __future__ import annotations

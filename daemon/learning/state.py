@@ -2,7 +2,7 @@
 
 The journal may be tracked by git, so what a person said word for word is kept here, with the agent's words
 before it, and so is where reading stopped. Each file is replaced as a whole. One that can't be used counts as
-empty and is renamed at the next write. Who writes holds the lock on ``folder`` (``files.alone``).
+empty and is renamed at the next write. Who writes holds the lock on ``folder`` (``files.safe.alone``).
 """
 
 from __future__ import annotations
