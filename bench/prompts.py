@@ -56,8 +56,8 @@ def run(*, quick: bool = False, large: bool = False) -> Table:
         (folder / "d" / "state").mkdir(parents=True)
         table.values["stored_per_s"] = asyncio.run(_filled(folder / "d" / "state", str(folder / "w"), size))
         server = Server(folder / "d", more={
-            "REFLECTD_MEMORY_ENABLED": "true", "REFLECTD_MEMORY_AT_PROMPT": "true",
-            "REFLECTD_MEMORY_PROMPT_MS": "5000", "REFLECTD_MEMORY_PER_PROJECT": "100000",
+            "REFLECTD_MEMORY_ENABLED": "true",
+            "REFLECTD_MEMORY_PROMPT_MS": "5000",
         })  # fmt: skip
         server.runs(SERVE.format(idle_s=idle_s))
         with server, Host(server, folder / "w", "bench") as host:

@@ -84,6 +84,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Quality,
 )
 """What hangs on the engine. The order is the order in which they hear."""
+IDLE_EXIT_S: Final = 1_800.0  # without a host, for a daemon that a host started; the next host starts one
 TICK_S = 5.0
 JUMP_S = 60.0
 DRAIN_S = 5.0
@@ -111,6 +112,7 @@ class Daemon:
         self.paths = where
         self.clock: Clock = clock or SystemClock()
         self.stopping = asyncio.Event()
+        self.idle_exit_s = IDLE_EXIT_S if keys is not None and keys.by_host else 0.0
         self._lasting = False
         self._own: dict[Path, tuple[int, int]] = {}
         self._log = log.get("daemon")
@@ -286,7 +288,7 @@ class Daemon:
     async def _tick(self) -> None:
         """Clock jumps (sleep), idle exit, files that could not be written, processes that are gone."""
         engine = self.engine
-        clock, idle_s = self.clock, self.world.settings.daemon.idle_exit_minutes * 60.0
+        clock = self.clock
         wall, mono = clock.now_ms(), clock.monotonic()
         while True:
             await asyncio.sleep(TICK_S)
@@ -312,7 +314,7 @@ class Daemon:
                     self._log.exception("bug", task="tick")
             quiet_s = clock.monotonic() - engine.intake.last_event
             here = engine.intake.commands or self.site.is_open or any(i.connected for i in engine.instances)
-            if idle_s and quiet_s > idle_s and not here:
+            if self.idle_exit_s and quiet_s > self.idle_exit_s and not here:
                 self._log.info("nobody was here for a while; exiting", minutes=round(quiet_s / 60))
                 self.stopping.set()
             gone = [str(path) for path, was in self._own.items() if _identity(path) != was]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .core.errors import UserError, words
 from .core.redact import redact_head
 from .core.settings import (
+    GONE,
     SETTINGS,
     TRUE,
     Setting,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "GONE",
     "SETTINGS",
     "Row",
     "Settings",
@@ -59,6 +61,7 @@ FILE_LIMIT = 64 * 1024  # bytes; a settings file has a few hundred
 PROJECT_LIMIT = 4 * 1024  # tomllib takes quadratic time for dotted keys, so a line may not have many
 MAX_DOTS = 30
 MAX_PROBLEMS = 20
+GONE_TEXT = "{key} is gone and ignored ({now})"
 GUESSES = 3  # a misspelled name takes milliseconds to guess
 FOREIGN = frozenset({"REFLECTD_CHILD"})  # variables with our prefix that are no settings
 
@@ -82,7 +85,6 @@ def load(
     env: Mapping[str, str],
     config_file: Path,
     flags: Mapping[str, object] | None = None,
-    defaults: Mapping[str, Value] | None = None,
     left_out: list[str] | None = None,
 ) -> Settings:
     """The settings of this process. A missing file counts as an empty one. Raises ``UserError``.
@@ -98,7 +100,7 @@ def load(
             raise UserError(problem) from None
         left_out.append(problem)
         text = ""
-    return from_text(text, name=str(config_file), env=env, flags=flags, defaults=defaults, left_out=left_out)
+    return from_text(text, name=str(config_file), env=env, flags=flags, left_out=left_out)
 
 
 def digests(config_file: Path) -> dict[str, str]:
@@ -120,14 +122,12 @@ def from_text(
     name: str = "config.toml",
     env: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
-    defaults: Mapping[str, Value] | None = None,
     left_out: list[str] | None = None,
 ) -> Settings:
     """Settings from the text of the person's file, an environment and flags. ``name`` is for messages.
 
-    ``flags`` maps dotted keys to values or to the text that was typed; None means not given. ``defaults``
-    replaces some defaults, for a daemon that a host started. ``left_out`` as in ``load``. Raises
-    ``UserError`` with one line per mistake.
+    ``flags`` maps dotted keys to values or to the text that was typed; None means not given.
+    ``left_out`` as in ``load``. Raises ``UserError`` with one line per mistake.
     """
     problems: list[str] = []
     leaves: list[tuple[str, object]] = []
@@ -137,9 +137,12 @@ def from_text(
         if left_out is None:
             raise UserError(f"{name} is not valid TOML: {error}") from None
         problems.append(f"{name} is not valid TOML: {error}")
-    given = [_Given(SETTINGS[key], value, "default") for key, value in (defaults or {}).items()]
+    given: list[_Given] = []
+    ignored = [f"{name}: {_gone(key)}" for key, _ in leaves if key in GONE]
     for key, value in leaves:
         setting = SETTINGS.get(key)
+        if key in GONE:
+            continue
         if setting is None:
             problems.append(f"{name}: {_unknown(key)}")
         elif not setting.in_file:
@@ -148,7 +151,7 @@ def from_text(
             )
         else:
             given.append(_Given(setting, value, name))
-    given += _from_env(env or {}, problems)
+    given += _from_env(env or {}, problems, ignored)
     if left_out is not None:
         left_out += [*problems, *(_wrong(g) for g in given if not g.setting.valid(g.value))]
         problems, given = [], [g for g in given if g.setting.valid(g.value)]
@@ -161,7 +164,7 @@ def from_text(
     problems += [_wrong(g) for g in given if not g.setting.valid(g.value)]
     if problems:
         raise UserError("\n".join(problems[:MAX_PROBLEMS]))
-    return _with(Settings(), given)
+    return replace(_with(Settings(), given), ignored=tuple(ignored))
 
 
 def load_project(base: Settings, directory: Path) -> tuple[Settings, list[str]]:
@@ -195,6 +198,9 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
     settings, problems = base, list[str]()
     for key, value in leaves:
         setting = SETTINGS.get(key)
+        if key in GONE:
+            problems.append(f"{name}: {_gone(key)}")
+            continue
         if setting is None:
             guess = _unknown(key) if len(problems) < GUESSES else f"unknown setting {_shown(key)}"
             problems.append(f"{name}: {guess}; ignored")
@@ -234,7 +240,7 @@ def named(key: str) -> Setting:
     """The setting of that name. Raises ``UserError`` with the nearest one."""
     setting = SETTINGS.get(key)
     if setting is None:
-        raise UserError(_unknown(key))
+        raise UserError(_gone(key) if key in GONE else _unknown(key))
     return setting
 
 
@@ -250,18 +256,21 @@ def value_of(key: str, text: str) -> Value:
     return found
 
 
-def _from_env(env: Mapping[str, str], problems: list[str]) -> Iterator[_Given]:
+def _from_env(env: Mapping[str, str], problems: list[str], ignored: list[str]) -> Iterator[_Given]:
     """The settings of the environment. An empty variable counts as not set. A variable with our prefix that
     is no setting is a mistake, when it looks like one.
     """
+    gone = {f"REFLECTD_{key.replace('.', '_').upper()}": key for key in GONE}
     if (
         env.get("REFLECTION_DEBUG", "").strip().lower() in TRUE
     ):  # other plugins read it too: any value is fine
-        yield _Given(SETTINGS["log.debug"], True, "REFLECTION_DEBUG")
+        yield _Given(SETTINGS["log.level"], "debug", "REFLECTION_DEBUG")
     names = {s.env: s for s in SETTINGS.values()}
     for name in sorted(n for n in env if n.startswith("REFLECTD_")):
         if name in names and env[name].strip():
             yield _Given(names[name], names[name].parse(env[name]), name)
+        elif name in gone:
+            ignored.append(f"{name}: {_gone(gone[name])}")
         elif name not in names and name not in FOREIGN:
             near = _nearest(name, names)
             if near or name.split("_")[1].lower() in {s.partition(".")[0] for s in SETTINGS}:
@@ -337,6 +346,10 @@ def _unknown(key: str) -> str:
     if inside:
         return f"{shown} is a table: write [{shown}]"
     return f"unknown setting {shown}{_nearest(key, SETTINGS)}"
+
+
+def _gone(key: str) -> str:
+    return GONE_TEXT.format(key=key, now=GONE[key])
 
 
 def _shown(key: str) -> str:

@@ -112,11 +112,11 @@ def _access(
 ) -> Access:
     if api.key_file:
         return Access(_in_file(f"{section}.key_file", api.key_file), api.base_url, f"{section}.key_file")
-    if api.key_env and not api.base_url:
-        raise UserError(f"{section}.key_env needs {section}.base_url, the address that gets the key")
-    if api.key_env:
-        place = f"{section}.key_env ({api.key_env}) and {section}.base_url"
-        return Access(env.get(api.key_env, "").strip(), api.base_url, place)
+    if variable := getattr(api, "key_env", ""):
+        if not api.base_url:
+            raise UserError(f"{section}.key_env needs {section}.base_url, the address that gets the key")
+        place = f"{section}.key_env ({variable}) and {section}.base_url"
+        return Access(env.get(variable, "").strip(), api.base_url, place)
     key, address = env.get(usual.key, "").strip(), env.get(usual.address, "").strip()
     if api.base_url or by_host or not key or not SETTINGS[f"{section}.base_url"].valid(address):
         return Access("", api.base_url)

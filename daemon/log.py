@@ -50,7 +50,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 
 def configure(settings: Settings, target: TextIO | Path) -> None:
     """Log to a stream, or to a file that is rotated. When the file can't be opened, its lines are lost."""
-    debug = settings.log.debug
+    debug = settings.log.level == "debug"
     stream = None if isinstance(target, Path) else target
     journal = stream is not None and is_journal(stream)
     columns = not journal and (debug or (stream is not None and _is_terminal(stream)))
@@ -66,7 +66,7 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
     stamps = [] if journal else [structlog.processors.TimeStamper(fmt="iso", utc=True)]
     structlog.configure(
         processors=[
-            _Threshold("debug" if debug else settings.log.level),
+            _Threshold(settings.log.level),
             structlog.processors.format_exc_info,
             _clean,
             structlog.processors.add_log_level,

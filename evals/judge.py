@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
 
 def run(cases: list[Labelled], args: argparse.Namespace) -> list[Outcome]:
     """Judge the cases as the arguments say; their outcomes."""
-    settings = config.load(os.environ, paths.config_file(os.environ), {}, {})
+    settings = config.load(os.environ, paths.config_file(os.environ))
     log.configure(settings, sys.stderr)
     folder: Path | None = args.dump or args.replies
     if folder is None:

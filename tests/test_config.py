@@ -31,34 +31,42 @@ def test_defaults_need_no_file_and_no_environment(tmp_path: Path) -> None:
     settings = config.load({}, tmp_path / "missing.toml")
     assert settings == Settings()
     assert settings.judge == Judge(
-        "act", "auto", "", second_look="auto", timeout_s=180, max_attempts=16, max_idle_age_s=600
+        "act", "auto", "", second_look="auto", timeout_s=180, max_attempts=16, feedback_delay_s=2
     )
-    assert settings.run == Run(gate=True, gate_timeout_s=20)
-    assert settings.daemon == Daemon("", 0, "")
-    assert settings.log == Log("info", debug=False)
+    assert settings.run == Run(gate=True)
+    assert settings.daemon == Daemon("", "")
+    assert settings.log == Log("info")
 
 
 def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
     """Flags beat the environment, which beats the file, which beats defaults; explain says who won."""
     file = tmp_path / "config.toml"
-    file.write_text("[judge]\ntimeout_s = 10\nmax_attempts = 2\nmax_idle_age_s = 30\n")
+    file.write_text("[judge]\ntimeout_s = 10\nmax_attempts = 2\nfeedback_delay_s = 30\n")
     env = {"REFLECTD_JUDGE_TIMEOUT_S": "20", "REFLECTD_JUDGE_MAX_ATTEMPTS": "3"}
     settings = config.load(env, file, {"judge.timeout_s": "40", "toasts": None})
     assert (settings.judge.timeout_s, settings.judge.max_attempts) == (40, 3)
-    assert settings.judge.max_idle_age_s == 30
+    assert settings.judge.feedback_delay_s == 30
     sources = {row.key: row.source for row in config.explain(settings)}
     assert sources["judge.timeout_s"] == "--judge-timeout-s"
     assert sources["judge.max_attempts"] == "REFLECTD_JUDGE_MAX_ATTEMPTS"
-    assert sources["judge.max_idle_age_s"] == str(file)
+    assert sources["judge.feedback_delay_s"] == str(file)
     assert sources["toasts"] == "default"
 
 
-def test_a_host_that_starts_us_changes_a_default_only() -> None:
-    """The 30 idle minutes of a shim-started daemon give way to what a person said."""
-    start = {"daemon.idle_exit_minutes": 30}
-    assert config.from_text(defaults=start).daemon.idle_exit_minutes == 30
-    told = config.from_text("[daemon]\nidle_exit_minutes = 0", defaults=start)
-    assert told.daemon.idle_exit_minutes == 0
+@pytest.mark.parametrize("key", sorted(config.GONE))
+def test_a_setting_of_an_earlier_version_stops_nothing(key: str) -> None:
+    """It is named in one line with what counts instead, in the file, the environment and a project."""
+    assert key not in config.SETTINGS
+    env = {f"REFLECTD_{key.replace('.', '_').upper()}": "x"}
+    settings = config.from_text(f"{key} = 'x'", name="f.toml", env=env)
+    assert settings == Settings()
+    assert [line.partition(" is gone and ignored (")[0] for line in settings.ignored] == [
+        f"f.toml: {key}", f"{next(iter(env))}: {key}",
+    ]  # fmt: skip
+    _, problems = config.tighten(Settings(), f"{key} = 1")
+    assert problems == [f".reflection/config.toml: {config.GONE_TEXT.format(key=key, now=config.GONE[key])}"]
+    with pytest.raises(UserError, match="is gone"):
+        config.value_of(key, "1")
 
 
 @pytest.mark.parametrize("key", list(config.SETTINGS))
@@ -92,9 +100,10 @@ def test_empty_variables_count_as_unset_and_booleans_have_four_spellings() -> No
 
 def test_reflection_debug_is_lenient_and_weaker_than_ours() -> None:
     """REFLECTION_DEBUG belongs to other plugins too: only 1 means something, and ours overrules it."""
-    assert config.from_text(env={"REFLECTION_DEBUG": "1"}).log.debug
-    assert not config.from_text(env={"REFLECTION_DEBUG": "verbose"}).log.debug
-    assert not config.from_text(env={"REFLECTION_DEBUG": "1", "REFLECTD_LOG_DEBUG": "0"}).log.debug
+    assert config.from_text(env={"REFLECTION_DEBUG": "1"}).log.level == "debug"
+    assert config.from_text(env={"REFLECTION_DEBUG": "verbose"}) == Settings()
+    both = {"REFLECTION_DEBUG": "1", "REFLECTD_LOG_LEVEL": "error"}
+    assert config.from_text(env=both).log.level == "error"
 
 
 @pytest.mark.parametrize(
@@ -115,11 +124,10 @@ def test_reflection_debug_is_lenient_and_weaker_than_ours() -> None:
         ("[openai]\nbase_url = 'http://a b'", "an address with http:// or https://"),
         ("[anthropic]\nmodel = ''", "a model's name"),
         ("[anthropic]\nkey_file = 'key'", "an absolute path"),
-        ("[fast]\nopenai = 'a,,b'", "fast.openai must be models' names with commas between them"),
-        ("[fast]\ngoogle = 'a b'", "models' names with commas between them"),
-        ("[fast]\nanthropic = ','", "models' names with commas between them"),
-        (f"[fast]\nopenai = '{'a,' * 50}a'", "models' names with commas between them"),
-        ("[fast]\nopenai = ['a', 'b']", "not a list"),
+        ("[fast]\nmodels = 'a,,b'", "fast.models must be models' names with commas between them"),
+        ("[fast]\nmodels = 'a b'", "models' names with commas between them"),
+        (f"[fast]\nmodels = '{'a,' * 50}a'", "models' names with commas between them"),
+        ("[fast]\nmodels = ['a', 'b']", "not a list"),
         ("[judge]\nmodel = 'sonnet'", '"provider/model" or ""'),
         ("enabled = 1", "true or false"),
         ("toasts = [{a.b = 1}]", "not a list"),

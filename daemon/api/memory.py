@@ -171,7 +171,7 @@ def log_evaluation(
 async def evaluated(asking: Asking, query: str, context: list[str], answer: str) -> Json:
     """``evaluate_answer``, with somebody to ask."""
     _check(query, context, answer, "evaluate_answer")
-    wanted = Settings(asking.settings().memory.model, TEMPERATURE)
+    wanted = Settings(temperature=TEMPERATURE)
     case = Case(
         query=query,
         context=tuple(map(str, context)),
@@ -202,7 +202,6 @@ async def reflected(
 ) -> dict[str, str]:
     """``generate_reflection``, with somebody to ask."""
     _check(query, context, answer, "generate_reflection")
-    memory = asking.settings().memory
     case = Case(
         query=query,
         context=tuple(map(str, context)),
@@ -211,7 +210,7 @@ async def reflected(
         reward=_reward(evaluation_result),
         reasoning=str(evaluation_result.get("reasoning", "")),
         nonce=nonce(),
-        settings=Settings(memory.model, memory.temperature_percent / 100, memory.max_tokens),
+        settings=Settings(),
     )
     outcome = await asking.run(reflect(case, whole=True))
     _log(asking)

@@ -251,7 +251,7 @@ async def _asked(
         why = f"{type(error).__name__}: {error}"
     tell([f"{name}: {why}"])
     try:
-        if asking.settings().log.debug:
+        if asking.settings().log.level == "debug":
             save_diagnostic(f"{why}\n{raw}", name)
     except Exception:  # noqa: BLE001, S110 - wrong settings were told above
         pass

@@ -62,15 +62,12 @@ def add_action(
     return parser
 
 
-def load(
-    args: argparse.Namespace, *, from_shim: bool = False, left_out: list[str] | None = None
-) -> tuple[Settings, Paths]:
+def load(args: argparse.Namespace, *, left_out: list[str] | None = None) -> tuple[Settings, Paths]:
     """Settings and paths from environment, file and flags. ``left_out`` as in ``config.load``. Raises
     ``UserError``.
     """
     flags = {key: getattr(args, f"set:{key}", None) for key in SETTINGS}
-    defaults: dict[str, bool | int | str] = {"daemon.idle_exit_minutes": 30} if from_shim else {}
-    settings = config.load(os.environ, paths.config_file(os.environ), flags, defaults, left_out)
+    settings = config.load(os.environ, paths.config_file(os.environ), flags, left_out)
     where = paths.resolve(os.environ, state_dir=settings.daemon.state_dir, socket=settings.daemon.socket)
     return settings, where
 

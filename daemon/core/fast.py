@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +17,21 @@ from .transcript import Model
 if TYPE_CHECKING:
     from .settings import Fast, Settings
 
+KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic": ("claude-haiku-5-5", "claude-haiku-4-5", "claude-haiku-4", "claude-3-5-haiku-20241022"),
+    "openai": (
+        "gpt-6-luna", "gpt-5.6-luna", "gpt-5.4-mini", "gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini",
+        "gpt-3.5-turbo",
+    ),
+    "google": (
+        "gemini-3.5-flash-lite", "gemini-3.1-flash-lite", "gemini-2.5-flash", "gemini-2.0-flash",
+        "gemini-1.5-flash",
+    ),
+    "github-copilot": (
+        "claude-haiku-5.5", "gpt-6-luna", "claude-haiku-4.5", "gpt-5-mini", "gpt-4o-mini",
+    ),
+}  # fmt: skip
+"""The small models of each provider, by the host's provider ids, best first."""
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 LOCAL_PROVIDERS: Final = frozenset(
     {"ollama", "lmstudio", "llamacpp", "llama.cpp", "local"}
@@ -40,8 +54,8 @@ _VERSION: Final = re.compile(
 
 
 def lists_of(settings: Fast) -> Lists:
-    """The lists of the settings' section ``[fast]``, by the host's provider ids."""
-    return {f.name.replace("_", "-"): names(getattr(settings, f.name)) for f in fields(settings)}
+    """The small models of each provider: those of the person first, then those that reflectd knows."""
+    return {provider: (*names(settings.models), *known) for provider, known in KNOWN.items()}
 
 
 def choose(

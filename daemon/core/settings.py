@@ -151,12 +151,6 @@ class Judge:
         "one on this machine",
         choices=("auto", "always", "never"),
     )
-    prompt_tokens: int = _setting(
-        6_000,
-        "the largest first prompt, in tokens; most prompts need less than half of it",
-        range=(2_500, 50_000),
-        tighten="lower",
-    )
     timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
     max_attempts: int = _setting(
         16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
@@ -164,19 +158,16 @@ class Judge:
     max_per_hour: int = _setting(
         8,
         "times an agent is sent back or nudged in one session within an hour, whatever begins a task; a "
-        "message of yours that the agent answers begins the count again, up to twice as many in all",
+        "message of yours that the agent answers begins the count again, up to twice as many in all; within "
+        "a day 30",
         range=(1, 100),
         tighten="lower",
     )
-    max_per_day: int = _setting(30, "the same within a day", range=(1, 500), tighten="lower")
     feedback_delay_s: int = _setting(
         2,
         "in opencode's terminal UI feedback leaves at the earliest so many seconds after idle; until then "
         "you can step in",
         range=(0, 60),
-    )
-    max_idle_age_s: int = _setting(
-        600, "an agent idle for longer than this is not judged", range=(10, 86_400)
     )
 
     @property
@@ -256,41 +247,20 @@ class Embed:
     model: str = _setting("text-embedding-3-small", "which model that API is asked for", form="name")
     base_url: str = _setting(
         "",
-        "the address of a server with that API; it gets only the key that `key_file` or `key_env` names",
+        "the address of a server with that API; it gets only the key that `key_file` names",
         form="url",
     )
     key_file: str = _setting("", "a file with the key for embeddings", form="path")
-    key_env: str = _setting("", "the variable with the key for `embed.base_url`", form="variable")
-    similar_percent: int = _setting(
-        85,
-        "how close the meanings of two points of a playbook must be to count as one, in percent",
-        range=(50, 100),
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class Fast:
-    """Small models for quick questions, best first; the first model that is offered is asked."""
+    """Small models for quick questions."""
 
-    anthropic: str = _setting(
-        "claude-haiku-5-5, claude-haiku-4-5, claude-haiku-4, claude-3-5-haiku-20241022",
-        "small models of Anthropic for quick questions, best first: the first that is offered is asked, "
-        "or the usual model when none is",
-        form="names",
-    )
-    openai: str = _setting(
-        "gpt-6-luna, gpt-5.6-luna, gpt-5.4-mini, gpt-5-mini, gpt-4.1-mini, gpt-4o-mini, gpt-3.5-turbo",
-        "the same for OpenAI",
-        form="names",
-    )
-    google: str = _setting(
-        "gemini-3.5-flash-lite, gemini-3.1-flash-lite, gemini-2.5-flash, gemini-2.0-flash, gemini-1.5-flash",
-        "the same for Google, through opencode",
-        form="names",
-    )
-    github_copilot: str = _setting(
-        "claude-haiku-5.5, gpt-6-luna, claude-haiku-4.5, gpt-5-mini, gpt-4o-mini",
-        "the same for GitHub Copilot, through opencode",
+    models: str = _setting(
+        "",
+        "small models for quick questions, best first, before those that reflectd knows; for new models and "
+        "for your own server",
         form="names",
     )
 
@@ -300,11 +270,6 @@ class Run:
     """`opencode run`, which exits at idle."""
 
     gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
-    gate_timeout_s: int = _setting(
-        20,
-        "seconds `opencode run` waits for that, for all texts together until the agent is sent back",
-        range=(1, 120),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +281,6 @@ class ClaudeCode:
     )
     headless: bool = _setting(
         False, "judge `claude -p` and SDK sessions too; they wait for it (also `REFLECTD_HEADLESS=1`)"
-    )
-    background_s: int = _setting(
-        600,
-        "seconds that a turn is not judged because a shell that it left in the background still runs; 0 "
-        "judges at once (docs/claude-code.md)",
-        range=(0, 1_800),
     )
     mod: bool = _setting(
         True,
@@ -341,9 +300,6 @@ class Stuck:
 
     enabled: bool = _setting(True, "notice agents that stall or repeat themselves", tighten="off")
     after_s: int = _setting(30, "seconds of silence before a session is looked at", range=(30, 3600))
-    nudge: bool = _setting(
-        True, "prompt a stuck agent that is idle to go on; false only tells the person", tighten="off"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,20 +388,12 @@ class Memory:
         "draw a lesson from each task that ended badly, and give it to agents that can use it",
         tighten="off",
     )
-    at_prompt: bool = _setting(
-        True,
-        "have the fast model choose lessons for each task that you give, in projects that have some",
-        tighten="off",
-    )
     prompt_ms: int = _setting(
         60,
         "milliseconds that a prompt waits for these lessons at most; later ones stand behind the first tool "
         "result",
         range=(10, 5_000),
         tighten="lower",
-    )
-    action_ms: int = _setting(
-        20, "milliseconds that a tool call waits for a late lesson at most", range=(5, 5_000), tighten="lower"
     )
     scope: Literal["project", "all"] = _setting(
         "project",
@@ -455,18 +403,6 @@ class Memory:
     )
     threshold_percent: int = _setting(
         30, "the reward below which a lesson is drawn, in hundredths", range=(-100, 100)
-    )
-    model: str = _setting(
-        "claude-3-5-haiku-20241022",
-        "which small model draws lessons, where it is offered; else the first of `fast.*` does",
-        form="name",
-    )
-    temperature_percent: int = _setting(
-        70, "how freely it words them, in hundredths of the temperature", range=(0, 100)
-    )
-    max_tokens: int = _setting(1_000, "tokens of its answer at most", range=(100, 8_000))
-    per_project: int = _setting(
-        500, "lessons that are kept of one project; beyond that the least useful go", range=(10, 100_000)
     )
 
     @property
@@ -480,9 +416,6 @@ class Offering:
     """What is put in front of an agent of what was learned."""
 
     enabled: bool = _setting(True, "offer what was learned to agents", tighten="off")
-    characters: int = _setting(
-        4_000, "characters of it that one session is given at most", range=(0, 9_000), tighten="lower"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,9 +424,6 @@ class Daemon:
 
     socket: str = _setting(
         "", "socket path; empty means in `$XDG_RUNTIME_DIR/reflectd`", form="path", env="REFLECTD_SOCKET"
-    )
-    idle_exit_minutes: int = _setting(
-        0, "exit after so many idle minutes; 0 means never (30 when a host started it)", range=(0, 1440)
     )
     # not in the file: hooks and shims find the daemon through this folder, and they read only the environment
     state_dir: str = _setting(
@@ -510,14 +440,18 @@ class Log:
     """The daemon's own log."""
 
     level: Literal["debug", "info", "warning", "error"] = _setting(
-        "info", "the least urgent lines that are kept", choices=("debug", "info", "warning", "error")
+        "info",
+        'the least urgent lines that are kept; "debug" has the reasons of every decision (also '
+        "`REFLECTION_DEBUG=1`)",
+        choices=("debug", "info", "warning", "error"),
     )
-    debug: bool = _setting(False, "the reasons of every decision too; also `REFLECTION_DEBUG=1`")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. ``sources`` says where a key was set; a key that is missing there has its default."""
+    """All settings. ``sources`` says where a key was set; a key that is missing there has its default.
+    ``ignored``: a sentence for each setting of an earlier version that was given.
+    """
 
     enabled: bool = _setting(True, "false: watch and judge nothing", tighten="off")
     toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
@@ -539,6 +473,7 @@ class Settings:
     daemon: Daemon = Daemon()
     log: Log = Log()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    ignored: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def apis(self) -> dict[str, Anthropic | OpenAI]:
@@ -557,6 +492,29 @@ def _declared(section: object, prefix: str) -> Iterator[Setting]:
 
 
 SETTINGS = {setting.key: setting for setting in _declared(Settings(), "")}
+GONE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("fast.anthropic", "fast.openai", "fast.google", "fast.github_copilot"), "fast.models comes first"
+    ),
+    "judge.prompt_tokens": "6,000 now",
+    "judge.max_per_day": "30 now",
+    "judge.max_idle_age_s": "600 now",
+    "embed.key_env": "embed.key_file names a key",
+    "embed.similar_percent": "85 now",
+    "run.gate_timeout_s": "20 now",
+    "claude_code.background_s": "600 now",
+    "stuck.nudge": "stuck.enabled switches off both",
+    "memory.at_prompt": "offer.enabled = false gives no lessons",
+    "memory.action_ms": "a third of memory.prompt_ms now",
+    "memory.model": "claude-3-5-haiku-20241022 now, else the first of fast.models",
+    "memory.temperature_percent": "70 now",
+    "memory.max_tokens": "1,000 now",
+    "memory.per_project": "500 now",
+    "offer.characters": "4,000 now",
+    "daemon.idle_exit_minutes": "30 where a host started the daemon, else never",
+    "log.debug": 'log.level has "debug"',
+}
+"""Settings of earlier versions, with what counts instead. They are named once and ignored."""
 
 
 def settings_table() -> str:

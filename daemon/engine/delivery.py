@@ -109,7 +109,7 @@ class Delivery:
         if formed is None:
             return
         self._filing.case(formed.case, formed.opinion, decision)
-        if instance.debug or self._world.settings.log.debug:
+        if instance.debug or self._world.settings.log.level == "debug":
             log = self._world.logger(decision.session, debug=instance.debug)
             evidence = [asdict(r) for r in formed.case.evidence.rows]
             log.debug("case", evidence=evidence, feedback=decision.verdict.feedback)

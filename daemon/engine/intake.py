@@ -330,7 +330,7 @@ class Intake:
             return
         world.sessions.put(after)
         self._consequences(before, after, event)
-        if instance.debug or world.settings.log.debug:
+        if instance.debug or world.settings.log.level == "debug":
             log = world.logger(after, debug=instance.debug)
             log.debug("event", kind=type(event).__name__, t=event.t, task=after.task, phase=after.phase)
 

@@ -59,7 +59,6 @@ class Messages:
                 templates=world.templates(s.directory),
                 open_items=s.open_items,
                 project=world.project_rules.lines(s.directory),
-                prompt_tokens=world.project(s.directory).judge.prompt_tokens,
             )
 
         return await asyncio.to_thread(make)  # files of the project are read, and a transcript may be long

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CHARS: Final = 9_000  # Claude Code cuts a hook's context at 10,000
 READY_S: Final = 1.0  # at a start and after a compaction
+CHARACTERS: Final = 4_000  # of what was learned, for one session
+ACTION: Final = 3  # a tool call waits a third of what a prompt waits
 SHARE: Final = 0.7  # of what a prompt or a tool call waits: the rest is the way to the host
 SESSIONS_KEPT: Final = 1_000
 
@@ -111,7 +113,7 @@ class Offering:
     def _wait_s(self, s: Session, when: When) -> float:
         """How long the features may look."""
         memory = self._world.project(s.directory).memory
-        waits = {"prompt": memory.prompt_ms, "action": memory.action_ms}
+        waits = {"prompt": memory.prompt_ms, "action": memory.prompt_ms // ACTION}
         return SHARE * waits[when] / 1_000 if when in waits else READY_S
 
     def _characters(self, s: Session) -> int:
@@ -120,7 +122,7 @@ class Offering:
         """
         settings = self._world.project(s.directory)
         on = settings.enabled and settings.offer.enabled and settings.judge.mode != "observe"
-        return settings.offer.characters if on else 0
+        return CHARACTERS if on else 0
 
     def _known(self, s: Session) -> tuple[str, ...]:
         """The ids of what the session was given, also by an earlier daemon."""

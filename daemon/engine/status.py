@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # Read only, for prompts and status bars, which ask often: a few reads of the database, nothing from a file.
 
 T = TypeVar("T")
+GATE_S: Final = 20  # how long `opencode run` waits, for all texts until the agent is sent back
 _NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}
 
 
@@ -155,7 +156,7 @@ class StatusReport:
         settings = self._world.project(instance.directory)
         return {
             "gate": settings.run.gate,
-            "gate_ms": int(settings.run.gate_timeout_s * 1000),
+            "gate_ms": GATE_S * 1000,
             **self._places(settings, instance.directory),
         }
 

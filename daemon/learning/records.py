@@ -103,9 +103,7 @@ def why_off(kind: Kind, person: Settings, project: Settings) -> str:
     if kind == "point":
         switches.append((project.playbook.enabled, "playbook.enabled"))
     if kind == "lesson":
-        switches += [
-            (project.memory.enabled, "memory.enabled"), (project.memory.at_prompt, "memory.at_prompt")
-        ]  # fmt: skip
+        switches.append((project.memory.enabled, "memory.enabled"))
     for on, name in switches:
         if not on:
             return f"{name} is false (`reflectd config` says where)"

@@ -30,8 +30,8 @@ class Plan:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, *flags: str) -> tuple[str, ...]:
-        """The whole command. A service never exits because it is idle, whatever the settings file says."""
-        where = ("--state-dir", str(self.state_dir), "--daemon-idle-exit-minutes", "0")
+        """The whole command."""
+        where = ("--state-dir", str(self.state_dir))
         return (*self.program, "serve", *where, *flags)
 
 

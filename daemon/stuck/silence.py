@@ -235,8 +235,10 @@ class Decision:
     told: str = ""
 
 
-def decide(session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool) -> Decision:
-    """What follows from ``found``. ``nudge``: the setting. Only a stuck session leads to orders, and only an
+def decide(
+    session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool = True
+) -> Decision:
+    """What follows from ``found``. Without ``nudge`` no agent is prompted. Only a stuck session leads to orders, and only an
     idle one is prompted (I10, I29).
     """
     if not found.stuck:
@@ -291,10 +293,10 @@ def unanswered_text() -> str:
 
 
 def order_of_silence(
-    session: Session, turn: str, agent: str, model: Model | None, limits: Limits, *, nudge: bool
+    session: Session, turn: str, agent: str, model: Model | None, limits: Limits
 ) -> Decision:
     """What follows when nothing happened after feedback: one nudge, up to ``MAX_NUDGES`` on the task."""
-    if limits.observe or not nudge or session.nudges >= MAX_NUDGES:
+    if limits.observe or session.nudges >= MAX_NUDGES:
         return Decision(session)
     order = SendNudge(session.id, session.task, turn, unanswered_text(), "feedback", agent=agent, model=model)
     return Decision(nudged(session), (order,))

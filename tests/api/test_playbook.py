@@ -230,7 +230,7 @@ async def test_inv_refl_002_whatever_it_is_given(bad: Any) -> None:
 async def test_a_failure_is_kept_for_a_person_in_diagnostic_mode(
     server: LlmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `log.debug` the reply that could not be read is a file, without secrets, for its owner only."""
+    """With `log.level = "debug"` a reply that could not be read is a file, without secrets, for its owner."""
     monkeypatch.setenv("REFLECTION_DEBUG", "1")
     server.script(Says("nothing of the form, sk-ant-api03-1234567890abcdefghijKLMNOP"))
     assert await run_reflector(TALK, types(), []) == NOTHING

@@ -121,10 +121,11 @@ def test_what_was_refused_is_left_out() -> None:
     assert choose(LISTS, offered, own, refused) is None
 
 
-def test_an_empty_list_is_none_of_that_provider() -> None:
-    """Who wants no small model empties the lists."""
-    lists = lists_of(Fast(anthropic="", openai="", google="", github_copilot=""))
-    assert choose(lists, {"anthropic": (HAIKU,)}, Model("anthropic", "claude-opus-5")) is None
+def test_the_person_s_own_names_come_first() -> None:
+    """`fast.models`: tried in each provider before the models that reflectd knows."""
+    offered = {"anthropic": (HAIKU, "claude-tiny-9")}
+    chosen = choose(lists_of(Fast("claude-tiny-9")), offered, Model("anthropic", "claude-opus-5"))
+    assert chosen == Model("anthropic", "claude-tiny-9")
 
 
 @pytest.mark.shows("I36")

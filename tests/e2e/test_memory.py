@@ -58,7 +58,6 @@ def remembers(box: Sandbox, llm: ModelServer, prompt_ms: int) -> Daemon:
         REFLECTD_OPENAI_BASE_URL=llm.url,
         REFLECTD_MEMORY_ENABLED="true",
         REFLECTD_MEMORY_PROMPT_MS=str(prompt_ms),
-        REFLECTD_MEMORY_ACTION_MS="5000",  # a busy machine is slow
         REFLECTD_SPEND_TOKENS_PER_DAY="900000000",
         REFLECTD_SPEND_CENTS_PER_DAY="1000000",
         REFLECTD_SPEND_CENTS_PER_SESSION="1000000",

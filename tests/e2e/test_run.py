@@ -124,7 +124,7 @@ def modelled(daemon: Daemon) -> Iterator[Daemon]:
     """The module's daemon, which asks a model of the host."""
     daemon.restart(REFLECTD_JUDGE_PROVIDER="host", REFLECTD_JUDGE_SECOND_LOOK="always")
     yield daemon
-    daemon.restart(**JUDGE.env, REFLECTD_RUN_GATE_TIMEOUT_S="20")
+    daemon.restart(**JUDGE.env)
 
 
 def only_the_session_is_left(box: Sandbox, daemon: Daemon, llm: ModelServer) -> None:
@@ -164,7 +164,6 @@ def test_the_gate(clean: Sandbox, modelled: Daemon, llm: ModelServer) -> None:
 @pytest.mark.shows("I21", "I35", "I37")
 def test_a_judge_slower_than_the_gate(clean: Sandbox, modelled: Daemon, llm: ModelServer) -> None:
     """The run waits as long as it was told to; the call ends with it, and its session goes."""
-    modelled.restart(REFLECTD_RUN_GATE_TIMEOUT_S="10")  # the judge is asked within it, on a busy machine too
     thinking, more = slow("Hm"), slow("Hm hm")
     llm.script(*unfinished())
     llm.judge(thinking, more)

@@ -189,24 +189,13 @@ async def test_the_look_tells_the_key_and_nothing_else(provider: SdkProvider, se
     assert headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_without_a_list_of_names_nothing_is_looked_at(wire: Wire, server: LlmServer) -> None:
-    """An empty setting: the usual model, no request for what there is."""
-    (made,) = providers(wire, from_text(f"[{wire}]\nbase_url = '{server.url}'\n[fast]\n{wire} = ''"), Keys())
-    server.models = Lists(("claude-haiku-4-5", "gpt-4o-mini"))
-    server.script(Says())
-    chosen = await made.chosen(QUICK)  # type: ignore[attr-defined]  # of the providers with an SDK
-    assert (await made.complete(chosen, LONG)).model == made.model_for(replace(QUICK, tier="judge"))[1]
-    await made.close()  # type: ignore[attr-defined]
-    assert server.listed == []
-
-
 async def test_the_settings_lists_reach_the_apis(wire: Wire, server: LlmServer) -> None:
-    """`fast.anthropic` is for the one, `fast.openai` for the other."""
-    text = f"[{wire}]\nbase_url = '{server.url}'\n[fast]\nanthropic = 'one'\nopenai = 'two'"
+    """The first of `fast.models` that the server offers is asked."""
+    text = f"[{wire}]\nbase_url = '{server.url}'\n[fast]\nmodels = 'none, two, one'"
     (made,) = providers(wire, from_text(text), Keys())
-    server.models = Lists(("two", "one"))
+    server.models = Lists(("one", "two"))
     await made.chosen(QUICK)  # type: ignore[attr-defined]  # of the providers with an SDK
-    assert made.model_for(QUICK)[1] == {"anthropic": "one", "openai": "two"}[wire]
+    assert made.model_for(QUICK)[1] == "two"
     await made.close()  # type: ignore[attr-defined]
 
 

@@ -49,14 +49,13 @@ def test_every_key_is_launchds_and_has_its_type() -> None:
 
 
 def test_the_round_trip_keeps_every_path() -> None:
-    """Characters that are special in XML arrive unchanged; the daemon never exits because it is idle."""
+    """Characters that are special in XML arrive unchanged."""
     job = read()
     arguments = job["ProgramArguments"]
     assert isinstance(arguments, list)
     assert tuple(arguments[:4]) == (*PROGRAM, "serve")
     options = dict(zip(arguments[4::2], arguments[5::2], strict=False))
     assert options["--state-dir"] == "/Users/me/state & more"
-    assert options["--daemon-idle-exit-minutes"] == "0"
     assert arguments[-3:] == ["--log-file", "--socket", "/Users/me/r.sock"]
     assert job["EnvironmentVariables"] == {"XDG_CONFIG_HOME": "/c <"}
     assert job["StandardErrorPath"] == "/Users/me/state & more/launchd.log"

@@ -63,9 +63,7 @@ class Judging:
         self._models = {"anthropic": settings.anthropic.model, "openai": settings.openai.model}
         self._models["claude-cli"] = settings.claude_cli.model
         self.templates = self._templates("")
-        said = repr(
-            (self.templates, self._judge.second_look, self._judge.prompt_tokens, self._judge.max_attempts)
-        )
+        said = repr((self.templates, self._judge.second_look, self._judge.max_attempts))
         self._by = f"{__version__} {sha256(said.encode()).hexdigest()[:16]}"
 
     def by(self, judge: str) -> str:
@@ -101,7 +99,6 @@ class Judging:
                 self._templates(directory) if own else self.templates,
                 project=self._rules.lines(directory) if directory else "",
                 nonce=nonce(),
-                prompt_tokens=self._judge.prompt_tokens,
             )
             if found is None:
                 continue

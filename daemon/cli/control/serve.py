@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     by_launchd = is_ours(os.environ)
     try:
         handed_over = listener.inherited(os.environ, os.getpid())
-        settings, where = load(args, from_shim=args.from_shim)
+        settings, where = load(args)
         if handed_over is not None:
             where = replace(where, socket=Path(handed_over.getsockname()))
         keys = load_keys(os.environ, settings, by_host=args.from_shim)
@@ -82,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
             from ... import log
 
             log.configure(settings, where.log_file if args.log_file else sys.stderr)
+            for sentence in settings.ignored:
+                log.get("settings").warning(sentence)
             if notifier.every_s is not None:
                 # the watchdog ends a daemon that hangs with SIGABRT; the log then shows where it hung
                 faulthandler.enable()

@@ -107,7 +107,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Start the daemon unless it runs, and return when it answers. Why it does not is written down."""
-    _, where = load(args, from_shim=args.from_shim, left_out=[])
+    _, where = load(args, left_out=[])
     where.start_failed.unlink(missing_ok=True)
     try:
         return _start(args)
@@ -125,10 +125,12 @@ def _start(args: argparse.Namespace) -> int:
     """
     from ...service import manager
 
-    _, where = load(args, from_shim=args.from_shim)
+    settings, where = load(args)
     if args.from_shim and where.stopped.exists():
         say("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
         return 0
+    for sentence in settings.ignored:
+        say(f"reflectd: {sentence}", sys.stderr)
     copies.refresh_all(os.environ)
     service = manager.holding(os.environ, where)
     if service is not None:

@@ -178,6 +178,7 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
         found.append(Check("settings", "fail", text, mend))
     else:
         found.append(Check("settings", "ok", i.settings_text(env)))
+    found += [Check("settings", "warn", line, "take it out of there") for line in settings.ignored]
     about = About(env, settings, where, _status(where))
     for name, check in (
         ("state", i.state),

@@ -133,7 +133,7 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
     if not settings.claude_code.mod:
         del wanted[MOD]
     hooks = wanted[HOOKS].data
-    late = settings.memory.enabled and settings.memory.at_prompt
+    late = settings.memory.enabled and settings.offer.enabled
     wanted[HOOKS] = wanted[HOOKS]._replace(data=hooks_json(hooks, mod=settings.claude_code.mod, late=late))
     if settings.claude_code.mcp:
         server = {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:])}

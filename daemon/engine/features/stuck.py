@@ -183,8 +183,8 @@ class Stuck(Feature):
             return
         if not transcript.messages or transcript.messages[-1].order != stored.id:
             return
-        was, nudge = stored.order, world.project(s.directory).stuck.nudge
-        decision = order_of_silence(s, p.turn, was.agent, was.model, world.limits(s), nudge=nudge)
+        was = stored.order
+        decision = order_of_silence(s, p.turn, was.agent, was.model, world.limits(s))
         await self._nudges.send(
             decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
         )
@@ -198,8 +198,7 @@ class Stuck(Feature):
         now = self._world.sessions.get(s.id)
         if now is None or now.turn != s.turn or self._nudges.objection(now, p.task) is not None:
             return
-        nudge, limits = self._world.project(now.directory).stuck.nudge, self._world.limits(now)
-        decision = decide(now, case, assessed, limits, nudge=nudge)
+        decision = decide(now, case, assessed, self._world.limits(now))
         if decision.told:  # only a toast: the verdict file of the turn is final (I21)
             self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.told)
         await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)

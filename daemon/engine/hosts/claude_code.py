@@ -60,6 +60,7 @@ FROM_MOD: Final = frozenset({"ModAborted", "ModWatch"})
 LOOK_S: Final = 2.5  # the mod looks once a second whether the conversation is still there
 TAKEN_BACK: Final = "Not sent back: files of the task were put back while it was judged"
 WAIT_S: Final = 105.0  # the judge has 100; a hook that is waited for 120, its curl 110
+BACKGROUND_S: Final = 600.0  # how long a turn waits for a shell that it left in the background
 SHELL_POLL_S: Final = 0.5
 SEEN_AFTER_S: Final = (*[0.05] * 60, *[1.0] * 57)  # when the file is looked at for a prompt that was given
 JUDGING: Final = "judging whether the task is done; send a message to take over"
@@ -385,7 +386,7 @@ class ClaudeCode(Host):
 
     async def _awaited(self, hook: Hook) -> tuple[str, ...]:
         """The names of the shells in the background that the turn of this Stop hook waits for."""
-        if not hook.lasting or not self._world.project(hook.directory).claude_code.background_s:
+        if not hook.lasting:
             return ()
         if self._world.sessions.get(hook.session) is None:
             return ()
@@ -403,7 +404,7 @@ class ClaudeCode(Host):
         let go at once. When the shell ends, Claude Code tells the agent, and another Stop comes.
         """
         off = self._of(instance.session).waits = asyncio.Event()
-        end = began + self._world.project(instance.directory).claude_code.background_s
+        end = began + BACKGROUND_S
 
         async def wait() -> None:
             clock = self._world.clock

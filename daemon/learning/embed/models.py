@@ -186,9 +186,6 @@ def _api(settings: Settings, env: Mapping[str, str], *, by_host: bool) -> Choice
     if zero:
         return Choice("none", f"{zero} is 0, so no model is asked")
     access = embed_access(env, settings, by_host=by_host)
-    if wanted.key_env and not access.key:
-        mend = f"set {wanted.key_env}, or embed.key_file"
-        return Choice("none", f"embed.key_env ({wanted.key_env}) names no key here", mend, asked=True)
     if not access.key and not access.base_url:
         mend = "set embed.base_url or embed.key_file"
         return Choice(

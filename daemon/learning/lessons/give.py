@@ -25,6 +25,7 @@ from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
+from ...engine.offering import ACTION
 from ...engine.repositories import project_of
 from ...files.safe import read_text, write_atomic
 from ...store import injections
@@ -173,13 +174,13 @@ class GiveLessons:
     def on(self, directory: str) -> bool:
         """Whether lessons are given in this project, which may only switch it off."""
         settings = self._world.project(directory)
-        on = self._world.settings.memory.enabled and settings.memory.enabled and settings.memory.at_prompt
+        on = self._world.settings.memory.enabled and settings.memory.enabled
         return on and settings.enabled and settings.offer.enabled
 
     def places(self, directory: str) -> dict[Place, int]:
         """Where a host has to ask, in this folder, and how many ms it waits."""
         memory = self._world.project(directory).memory
-        ms: dict[Place, int] = {"lessons": memory.prompt_ms, "late_lessons": memory.action_ms}
+        ms: dict[Place, int] = {"lessons": memory.prompt_ms, "late_lessons": memory.prompt_ms // ACTION}
         return ms if self.on(directory) else {}
 
     def heard(self, s: Session, event: object) -> None:

@@ -61,6 +61,7 @@ LATER_MS: Final = 3_600_000  # no model, no money, no store: the next try
 TIDY_AFTER_MS: Final = 60_000
 FLOW_S: Final = 180.0  # five tries and their pauses
 PER_SESSION: Final = 2
+PER_PROJECT: Final = 500  # lessons that are kept; beyond that the least useful go
 KEPT: Final = 500  # failures that wait, for ``KEEP_DAYS``
 KEEP_DAYS: Final = 7
 BYTES: Final = 200_000  # of one failure
@@ -182,9 +183,8 @@ class EpisodeJobs:
         if world.db.read(answers, (REFLEXION, found.session))[0][0] >= PER_SESSION:
             await self._over(job, found, "skipped", why="its session had two")
             return None
-        texts, memory = await asyncio.to_thread(world.prompt_texts, found.directory), world.settings.memory
-        wanted = Settings(memory.model, memory.temperature_percent / 100, memory.max_tokens)
-        case = asked(found, texts, wanted, world.nonce())
+        texts = await asyncio.to_thread(world.prompt_texts, found.directory)
+        case = asked(found, texts, Settings(), world.nonce())
         outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
         self.over_limit = OVER_LIMIT in outcome.why
         if outcome.found is not None:
@@ -298,7 +298,7 @@ class EpisodeJobs:
                     projects.setdefault(one.episode.project, []).append(one)
         gone, now = 0, await aged_ms(self._world, "lessons")
         for found in projects.values():
-            forget, dismiss = prune(found, now, self._world.settings.memory.per_project)
+            forget, dismiss = prune(found, now, PER_PROJECT)
             gone += await self._store.forget(forget) if forget else 0
             gone += await self._store.settle(dismiss, "dismissed") if dismiss else 0
         return gone

@@ -58,6 +58,7 @@ SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
 WAITS: Final = "waits:"
+SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
 PAST: Final = "past"
 WHYS: Final = {"approved": "a person approved it", "disputed": "a person disputed the verdict behind it"}
 FLOW_S: Final = 120.0
@@ -317,8 +318,8 @@ class Lookback:
         curated = partial(
             curation, replace(question, nonce=world.nonce()), answered.output, seen, largest=CURATOR_TOKENS
         )
-        least, points = world.settings.embed.similar_percent / 100, shown(seen, curated().points)
-        alike = await similar(points, look.view.approved, world.embedder, least, world.log)
+        points = shown(seen, curated().points)
+        alike = await similar(points, look.view.approved, world.embedder, SIMILAR, world.log)
         outcome = await self._run(job, curate(curated(alike=alike)), look)
         if isinstance(outcome, Silent):
             return outcome

@@ -34,7 +34,7 @@ def daemon() -> Iterator[Daemon]:
 def again(path: Path) -> list[Json]:
     """The verdicts of a back-test of one file."""
     env = {"HOME": str(path.parent)}
-    judging = Judging(load(env, path.parent / "none.toml", {}, {}), resolve(env))
+    judging = Judging(load(env, path.parent / "none.toml"), resolve(env))
     found = [judged.decision.verdict for file in files_of(env, str(path)) for judged in judging.each(file)]
     return [
         {

@@ -235,22 +235,6 @@ async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
     assert (w.nudges, len(w.llm.prompts)) == ([], asked)
 
 
-@pytest.mark.shows("I21")
-async def test_observe_and_the_setting_send_nothing(tmp_path: Path) -> None:
-    """`stuck.nudge = false` tells the person by a toast; no prompt, and the final verdict file stays."""
-    w = World(tmp_path, "[stuck]\nnudge = false\n")
-    await w.host.connect(await w.sim.start())
-    await w.begin()
-    await w.unscored("Now I will change the")
-    w.llm.add(answer("genuinely_stuck"))
-    await w.sim.later(31)
-    assert w.nudges == []
-    assert [t for t in w.host.toasts if "stuck" in t] == ["The agent seems stuck: because"]
-    assert w.verdict()["state"] == "unscored"
-    await w.host.disconnect()
-    await w.sim.stop()
-
-
 # --- a session that works and says nothing ------------------------------------------------------------
 
 

@@ -250,20 +250,6 @@ async def test_a_server_of_an_earlier_turn_holds_nothing(w: World) -> None:
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_no_time_for_a_shell(tmp_path: Path) -> None:
-    """``claude_code.background_s = 0``: the turn is judged at once."""
-    w = World(tmp_path, "[claude_code]\nbackground_s = 0\n")
-    await w.sim.start()
-    w.add(COMPLETE)
-    c = await w.begin()
-    await c.types()
-    c.leaves("npm test", "b7")
-    c.answers("The tests run.")
-    assert (await c.stops(shells={"b7": "npm test"})).status == 204
-    assert len(w.llm.prompts) == 1
-    await w.sim.stop()
-
-
 @pytest.mark.shows("I10")
 async def test_another_hook_sends_the_agent_on_while_the_judge_thinks(w: World) -> None:
     """The answer that was judged is not the last one any more: its judge is stopped, and the newest turn is

@@ -28,8 +28,6 @@ ENV = {"OPENAI_API_KEY": "k", "OTHER_KEY": "o"}
         ("[embed]\nprovider = 'minilm'", ENV, LOCAL, "" if INSTALLED else "which is not installed"),
         (HERE, {}, "openai", "text-embedding-3-small at 127.0.0.1:9, without a key"),
         (HERE, ENV, "openai", "without a key"),  # OpenAI's key never goes to another address
-        (HERE + "key_env = 'OTHER_KEY'", ENV, "openai", "the key from embed.key_env (OTHER_KEY)"),
-        (HERE + "key_env = 'OTHER_KEY'", {}, "none", "embed.key_env (OTHER_KEY) names no key here"),
         (HERE + "provider = 'minilm'", {}, LOCAL, ""),
         (
             "[embed]\nprovider = 'openai'",
@@ -63,8 +61,6 @@ def test_a_key_of_the_environment_needs_a_person(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(UserError, match=r"embed\.key_file: .* is missing or empty"):
         choose(in_file, {})
-    with pytest.raises(UserError, match=r"embed\.key_env needs embed\.base_url"):
-        choose(from_text("[embed]\nprovider = 'openai'\nkey_env = 'OTHER_KEY'"), ENV)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daemon.core.llm import Prompt
     from daemon.learning.lessons.episodes import State
 
-WAITS = "prompt_ms = 5000\naction_ms = 5000\n"  # a busy machine is slow
+WAITS = "prompt_ms = 5000\n"  # a busy machine is slow
 ON = f"[memory]\nenabled = true\n{WAITS}"
 TASK = "Fix the parser so that its fixture tests pass"
 LESSON = "The parser tests need the fixture that the generator writes; run that one first."

@@ -30,8 +30,8 @@ BAD: dict[str, Any] = {
 PROBLEM = "The agent said it was done while the tests failed."
 LESSON = "The parser's tests need the fixture file in tests/data; run them before the work counts as done."
 SAID = f"Problem: {PROBLEM}\nLesson: {LESSON}"
-ON = "[memory]\nenabled = true\nat_prompt = false\n[judge]\nmax_attempts = 1\n"
-AT_PROMPT = ON.replace("at_prompt = false", "prompt_ms = 5000")
+ON = "[memory]\nenabled = true\n[judge]\nmax_attempts = 1\n[offer]\nenabled = false\n"
+AT_PROMPT = "[memory]\nenabled = true\nprompt_ms = 5000\n[judge]\nmax_attempts = 1\n"
 FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
 
 

@@ -21,14 +21,14 @@ from daemon.learning.lessons.picking import SHOWN
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
 from tests.learning.lessons.rows import vector
-from tests.learning.lessons.site import FIRST, GIVEN, LESSON, NONE, ON, TASK, WAITS, Site
+from tests.learning.lessons.site import FIRST, GIVEN, LESSON, NONE, ON, TASK, Site
 from tests.support.hosts.opencode_sim import SimHost
 
 if TYPE_CHECKING:
     from daemon.engine.hosts.host import Instance
 
 COMPLETE = {"complete": True, "severity": "NONE"}
-SOON = "[memory]\nenabled = true\nprompt_ms = 30\naction_ms = 5000\n"
+SOON = "[memory]\nenabled = true\nprompt_ms = 30\n"
 
 
 @pytest.fixture
@@ -183,12 +183,11 @@ async def test_at_most_three_and_short(site: Site) -> None:
     [
         (ON, True),
         ("[memory]\nenabled = false\n", False),
-        (f"[memory]\nenabled = true\nat_prompt = false\n{WAITS}", False),
         (f"{ON}[offer]\nenabled = false\n", False),
     ],
 )
 async def test_switches(tmp_path: Path, text: str, on: bool) -> None:
-    """On with `memory.enabled`, unless `memory.at_prompt` is off; off means not one byte: no question to a
+    """On with `memory.enabled`, unless `offer.enabled` is off; off means not one byte: no question to a
     model, no key in hello, 204.
     """
     site = Site(tmp_path, text)
@@ -327,7 +326,7 @@ async def test_a_project_s_file_may_switch_lessons_off(site: Site) -> None:
     await site.knows()
     c = await site.session("s1")
     (site.project / PROJECT_FILE).parent.mkdir(exist_ok=True)
-    (site.project / PROJECT_FILE).write_text("[memory]\nat_prompt = false\n")
+    (site.project / PROJECT_FILE).write_text("[offer]\nenabled = false\n")
     site.clock.advance(TTL_MS / 1000)
     c = await site.session("s2")
     assert await site.asked(c, TASK) == ""

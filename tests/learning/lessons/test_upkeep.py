@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from daemon import config
+from daemon.learning.lessons import jobs
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.feature import Memory
 from daemon.testing import FakeClock, ScriptedLLM
@@ -21,7 +24,7 @@ def episode(i: int, project: str = "/w") -> Episode:
 
 def settings(url: str, model: str) -> config.Settings:
     embed = f"[embed]\nprovider = 'openai'\nbase_url = '{url}'\nmodel = '{model}'\n"
-    return config.from_text(f"[memory]\nenabled = true\nper_project = 10\n{embed}")
+    return config.from_text(f"[memory]\nenabled = true\n{embed}")
 
 
 def memory(sim: SimDaemon) -> Memory:
@@ -49,13 +52,16 @@ async def test_another_model_makes_all_vectors_anew(tmp_path: Path) -> None:
             clock.advance(DAY_S)
 
 
-async def test_what_failed_again_and_what_is_too_much_goes(tmp_path: Path) -> None:
-    """Part 5: contradicted twice is dismissed, and beyond ``memory.per_project`` the least useful go."""
+async def test_what_failed_again_and_what_is_too_much_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Part 5: contradicted twice is dismissed, and beyond ``PER_PROJECT`` the least useful go."""
+    monkeypatch.setattr(jobs, "PER_PROJECT", 10)
     sim = SimDaemon(
         tmp_path,
         FakeClock(),
         ScriptedLLM(),
-        config.from_text("[memory]\nenabled = true\nper_project = 10\n[embed]\nprovider = 'none'\n"),
+        config.from_text("[memory]\nenabled = true\n[embed]\nprovider = 'none'\n"),
     )
     await sim.start()
     store = memory(sim).store

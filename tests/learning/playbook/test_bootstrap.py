@@ -332,9 +332,10 @@ async def test_a_daemon_does_not_leave_while_a_command_is_answered(
 ) -> None:
     """Looking back on many sessions takes longer than the time after which a daemon without hosts ends."""
     monkeypatch.setattr(app, "TICK_S", 0.005)
-    site = Site(tmp_path, "[daemon]\nidle_exit_minutes = 1\n")
+    site = Site(tmp_path, "")
     await site.start()
     daemon = site.sim.daemon
+    daemon.idle_exit_s = 60.0
 
     async def idle(seconds: float) -> bool:
         site.clock.advance(seconds)
