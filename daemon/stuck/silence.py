@@ -238,8 +238,8 @@ class Decision:
 def decide(
     session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool = True
 ) -> Decision:
-    """What follows from ``found``. Without ``nudge`` no agent is prompted. Only a stuck session leads to orders, and only an
-    idle one is prompted (I10, I29).
+    """What follows from ``found``. Only a stuck session leads to orders, and only an idle one
+    is prompted (I10, I29); without ``nudge`` none is.
     """
     if not found.stuck:
         return Decision(session)
