@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from attack.outcome import SHOWN, Deadline, Outcome
-from daemon.core import secret_values
-from daemon.core.redact import redact
-from daemon.core.secret_names import SHORT_STEMS, STEMS
-from daemon.core.secret_places import LITERALS
+from daemon.redact import redact, values
+from daemon.redact.names import SHORT_STEMS, STEMS
+from daemon.redact.places import LITERALS
 
 SIZE: Final = 60_000
 MOST: Final = 10.0  # times as long as code
@@ -51,7 +50,7 @@ def changed(parts: list[str], rng: random.Random) -> list[str]:
 def run(count: int, seed: int, deadline: Deadline) -> Outcome:
     found = Outcome("telling", count)
     rng = random.Random(seed)
-    code = (Path(secret_values.__file__).read_text("utf-8") * 9)[:SIZE]
+    code = (Path(values.__file__).read_text("utf-8") * 9)[:SIZE]
     worst: list[tuple[float, list[str]]] = [(0.0, ["password", " |\n"])]
     while found.done < count and not deadline.over and len(found.findings) < SHOWN:
         new = rng.random() < 0.3

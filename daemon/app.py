@@ -330,7 +330,7 @@ class Daemon:
         """Load what the first event and the first judgement need: hundreds of patterns, and SDKs. Later it
         would hold up whoever else asks in that moment.
         """
-        for name in (".core.secret_search", ".evidence.collect"):
+        for name in (".redact.search", ".evidence.collect"):
             await asyncio.to_thread(import_module, name, __package__)
         for client in self._clients:
             await client.warm()

@@ -23,7 +23,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .core.errors import UserError, words
-from .core.redact import redact_head
 from .core.settings import (
     GONE,
     SETTINGS,
@@ -34,6 +33,7 @@ from .core.settings import (
     settings_table,
     toml,
 )
+from .redact import redact_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -24,8 +24,7 @@ with without("rich"):  # structlog would load it to draw tracebacks in colour, w
     import structlog
     from structlog.typing import FilteringBoundLogger
 
-from .core.redact import redact, redact_head, redact_tail, redact_value
-from .core.secret_names import is_secret_name, mark
+from .redact import is_secret_name, mark, redact, redact_head, redact_tail, redact_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

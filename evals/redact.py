@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from daemon.core.errors import UserError
-from daemon.core.redact import redact
 from daemon.core.shares import Share, wilson
+from daemon.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

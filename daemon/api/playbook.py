@@ -105,9 +105,9 @@ def save_diagnostic(content: str, name: str) -> str | None:
     """
     import os
 
-    from ..core.redact import redact
     from ..log import save_diagnostic as save
     from ..paths import resolve
+    from ..redact import redact
 
     try:
         folder = resolve(

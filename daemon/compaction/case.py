@@ -15,9 +15,9 @@ from msgspec import Meta, Struct
 
 from ..core.cuts import argument_in_short, head_and_tail
 from ..core.question import Answer, Question
-from ..core.redact import redact, redact_head, redact_tail
 from ..core.transcript import Message, Model
 from ..core.verdict import FinalState
+from ..redact import redact, redact_head, redact_tail
 from .github import GithubWork, github_work
 
 if TYPE_CHECKING:

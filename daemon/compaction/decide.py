@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..core.cuts import head_and_tail
 from ..core.guards import PLAN_AGENTS
 from ..core.orders import SendNudge, ShowToast, Variant
-from ..core.redact import redact, redact_head
+from ..redact import redact, redact_head
 from .case import Action, compacted, verdict_of
 
 if TYPE_CHECKING:

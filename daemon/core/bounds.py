@@ -9,12 +9,15 @@ one, so a line that does not fit goes as a whole.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 from typing import TYPE_CHECKING, Final, cast
 
 from .cuts import MAX_DEPTH, cut_texts
 from .transcript import ToolCall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .transcript import Message, Transcript
 
 TEXT: Final = 32_768  # characters of one text; hosts send half of it
@@ -45,16 +48,18 @@ def bounded(transcript: Transcript) -> Transcript:
             kept.append(_unread(sum(c.inner_cut or 1 for c in gone)))
             room = 0
         room -= len(message.calls)
-        found.append(
-            replace(
-                message,
-                text=whole_lines(message.text, TEXT, " "),  # a request may be one line
-                error_message=whole_lines(message.error_message, TEXT),
-                calls=tuple(reversed(kept)),
-            )
-        )
+        text = whole_lines(message.text, TEXT, " ")  # a request may be one line
+        error = whole_lines(message.error_message, TEXT)
+        calls = tuple(reversed(kept))
+        if (text, error) != (message.text, message.error_message) or not _same(calls, message.calls):
+            message = replace(message, text=text, error_message=error, calls=calls)
+        found.append(message)
     todos = tuple(replace(t, text=whole_lines(t.text, TEXT)) for t in transcript.todos)
     return replace(transcript, title=transcript.title[:TEXT], messages=tuple(reversed(found)), todos=todos)
+
+
+def _same(calls: Sequence[ToolCall], others: Sequence[ToolCall]) -> bool:
+    return len(calls) == len(others) and all(map(is_, calls, others))
 
 
 def whole_lines(text: str, limit: int, end: str = "\n") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .redact import redact_head
+from ..redact import redact_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

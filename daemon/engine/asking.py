@@ -17,8 +17,8 @@ from ..core.fast import needs_second_look
 from ..core.orders import ShowToast
 from ..core.ports import drive
 from ..core.question import Answer, Question, R, ask
-from ..core.redact import redact_head
 from ..judge.flow import judge
+from ..redact import redact_head
 from ..store import dead_letters
 from ..store.dead_letters import RAW_CHARS, DeadLetter
 from .calls import REFUSED

@@ -16,10 +16,10 @@ from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
 from ..core.guards import may_judge
 from ..core.orders import RenewContext
-from ..core.redact import redact
 from ..core.session import FINAL_FOR_TASK, Session, fold, unread_turn
 from ..core.transcript import Model
 from ..core.verdict import Verdict
+from ..redact import redact
 from ..store import sessions as rows
 from ..store import switches
 from .features.feature import Switched

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from ..core.errors import BadReply, ReflectdError, Unavailable
 from ..core.guards import Skip, may_commit, may_judge, may_judge_messages, too_many_prompts
 from ..core.orders import ShowToast
-from ..core.redact import redact_head
 from ..core.session import judging, settled, unread, unread_turn
 from ..core.verdict import JudgedBy, Verdict
 from ..files.verdict import Judging
 from ..judge.decide import Round, decide, skip
+from ..redact import redact_head
 from ..stuck.loops import may_go_on
 from .hosts.host import capabilities
 from .loops import naming_loop, worked_in_circles

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.errors import Unavailable
-from ..core.redact import redact_head
+from ..redact import redact_head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

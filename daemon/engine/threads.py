@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..core.redact import redact
+from ..redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable

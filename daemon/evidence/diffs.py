@@ -217,7 +217,11 @@ def _joined(before: str, now: str, old: str, new: str) -> tuple[str, str] | None
 def _overlap(first: list[str], second: list[str]) -> int:
     """How many lines at the end of ``first`` are the beginning of ``second``, where they say anything."""
     for k in range(min(len(first), len(second), MAX_OVERLAP), 0, -1):
-        if first[-k:] == second[:k] and any(len(line.strip()) >= TELLING for line in second[:k]):
+        if (
+            first[-k] == second[0]
+            and first[-k:] == second[:k]
+            and any(len(line.strip()) >= TELLING for line in second[:k])
+        ):
             return k
     return 0
 

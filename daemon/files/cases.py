@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import Unavailable, UserError, words
-from ..core.redact import redact_value
+from ..redact import redact_value
 from .safe import read_bytes, write_atomic
 from .verdict import FOLDER, file_name
 

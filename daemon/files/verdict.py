@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from ..core.errors import Unavailable, words
-from ..core.redact import redact_value
+from ..redact import redact_value
 from .safe import remove_leftovers, write_atomic
 
 if TYPE_CHECKING:

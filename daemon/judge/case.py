@@ -6,13 +6,14 @@ So a case can be saved, replayed and turned into a labelled test.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TYPE_CHECKING, cast
 
 from ..core.bounds import bounded
 from ..core.evidence import Evidence
 from ..core.given import cited_ids
-from ..core.redact import Numbers, redact, redact_value
 from ..core.transcript import Message, Model, ToolCall, Transcript
+from ..redact import Numbers, redact, redact_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,7 +162,7 @@ def _rounds(transcript: Transcript) -> tuple[str, ...]:
 
 
 def _redacted_transcript(transcript: Transcript, numbers: Numbers) -> Transcript:
-    """The transcript without secrets, for the case file and for replay."""
+    """The transcript without secrets, for the case file and for replay. A call without any stays itself."""
     return replace(
         transcript,
         title=redact(transcript.title, numbers),
@@ -171,22 +172,22 @@ def _redacted_transcript(transcript: Transcript, numbers: Numbers) -> Transcript
 
 
 def _redacted_message(m: Message, numbers: Numbers) -> Message:
-    return replace(
-        m,
-        text=redact(m.text, numbers),
-        error_message=redact(m.error_message, numbers),
-        calls=tuple(_redacted_call(c, numbers) for c in m.calls),
-    )
+    text, error = redact(m.text, numbers), redact(m.error_message, numbers)
+    calls = tuple(_redacted_call(c, numbers) for c in m.calls)
+    if (text, error) == (m.text, m.error_message) and all(map(is_, calls, m.calls)):
+        return m
+    return replace(m, text=text, error_message=error, calls=calls)
 
 
 def _redacted_call(call: ToolCall, numbers: Numbers) -> ToolCall:
-    return replace(
-        call,
-        input=cast("dict[str, object]", redact_value(call.input, name=numbers)),
-        output=redact(call.output, numbers),
-        error=redact(call.error, numbers),
-        inner=tuple(_redacted_call(c, numbers) for c in call.inner),
-    )
+    arguments = cast("dict[str, object]", redact_value(call.input, name=numbers))
+    output, error = redact(call.output, numbers), redact(call.error, numbers)
+    inner = tuple(_redacted_call(c, numbers) for c in call.inner)
+    if (arguments, output, error) == (call.input, call.output, call.error) and all(
+        map(is_, inner, call.inner)
+    ):
+        return call
+    return replace(call, input=arguments, output=output, error=error, inner=inner)
 
 
 def _index(transcript: Transcript, message_id: str) -> int:

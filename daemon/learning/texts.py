@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from ..core.given import CITED
-from ..core.redact import redact
+from ..redact import redact
 
 CHARS: Final = 300
 By = Literal["curator", "person", "import"]

@@ -30,8 +30,8 @@ from msgspec import Struct, field
 
 from ..core.errors import BadReply, Unavailable
 from ..core.llm import Reply, Usage
-from ..core.redact import redact, redact_head
 from ..keys import TOKEN
+from ..redact import redact, redact_head
 from . import faults
 from .faults import Asked
 from .sdk import encodable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..core.errors import Fault, Unavailable
-from ..core.redact import redact
+from ..redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.orders import SendFeedback
-from ..core.redact import redact_head
 from ..core.verdict import FinalState
+from ..redact import redact_head
 from .stops import Sign, sign_of
 
 if TYPE_CHECKING:

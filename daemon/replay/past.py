@@ -18,12 +18,12 @@ import msgspec
 from ..core.cuts import tokens
 from ..core.given import without
 from ..core.guards import Limits, may_judge_messages
-from ..core.redact import redact_head
 from ..core.session import Session
 from ..core.verdict import Verdict
 from ..judge.case import Templates, make_case
 from ..learning.playbook.learn import Judged, Stretch, ended, stretch_of
 from ..learning.playbook.reflector import REFLECTOR_TOKENS, Question, of_task
+from ..redact import redact_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

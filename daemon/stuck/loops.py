@@ -16,13 +16,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.guards import Skip
-from ..core.redact import redact, redact_head
 from ..core.refusals import looks_up
 from ..evidence.calls.actions import Check, Stash, Write
 from ..evidence.calls.commands import read_script
 from ..evidence.calls.prefixes import unwrap
 from ..evidence.calls.shell import steps as shell_steps
 from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS, first_text
+from ..redact import redact, redact_head
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,9 +20,9 @@ from ..core.evidence import Ending, ending
 from ..core.guards import PLAN_AGENTS
 from ..core.orders import SendNudge, ShowToast, StoredOrder
 from ..core.question import Answer, Question
-from ..core.redact import redact
 from ..core.session import Session
 from ..core.transcript import Model
+from ..redact import redact
 from .loops import Loop, loop_text
 
 if TYPE_CHECKING:

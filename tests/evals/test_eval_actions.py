@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.redact import redact_value
+from daemon.redact import redact_value
 from evals.actions import ANSWERS, CASES, read_cases
 from evals.replies import nonce_of
 from tests.evals.running import REPO, evaluate

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from daemon.core.redact import redact_value
+from daemon.redact import redact_value
 from daemon.stuck.loops import Loop
 from evals.stuck import KINDS, SPLITS, Label, Outcome, aims_missed, ordinary_sessions, read_streams
 from tests.evals.running import REPO, evaluate

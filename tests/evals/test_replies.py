@@ -12,7 +12,7 @@ import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.core.llm import Prompt
-from daemon.core.redact import redact
+from daemon.redact import redact
 from evals.judge import fenced, read_cases
 from evals.replies import Replies, nonce_of
 from tests.evals.running import evaluate

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.core.redact import redact
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.evidence.activity import MAX_COMMAND
 from daemon.evidence.outputs import MAX_LINE
 from daemon.files.prompts import read_layer
 from daemon.judge.case import FINAL_CHARS, Templates, make_case
 from daemon.judge.prompts import first
+from daemon.redact import redact
 from daemon.testing import TEMPLATES
 from tests.support.hosts.tales import TALES
 from tests.support.secrets import PEM, PEM_BODY, SECRET_LINES, TOKENS

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.core.redact import redact_value
 from daemon.core.transcript import Transcript
 from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
+from daemon.redact import redact_value
 from daemon.replay.load import Label, Loaded, load
 from daemon.replay.run import replay
 from daemon.testing import TEMPLATES, FakeClock

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
 from ...core.given import folded
-from ...core.redact import redact
 from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
 from ...learning.playbook.project_playbook import may_count, never_again, take_back, vouch
 from ...learning.records import AT_START, CHOSEN, NOBODY
 from ...learning.revisions import undone
 from ...learning.texts import refusal
+from ...redact import redact
 from ..reflect.reflect import asked as asked_about
 from ..reflect.review import consent
 from ..render import Paint, clock, place, plain, print_json, short

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.consent import Question
 from ...core.errors import Unavailable, UserError
-from ...core.redact import redact
 from ...learning.rules import findings
 from ...learning.rules.candidates import for_a_person
 from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore, signal_named
 from ...learning.rules.rules_file import chosen
 from ...learning.rules.section import PREFERENCES, RULES
 from ...learning.rules.standing import WORKSHOP
+from ...redact import redact
 from ..render import count, short
 from ..settings import here, look
 

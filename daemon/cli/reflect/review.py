@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
-from ...core.redact import redact
 from ...learning.rules import findings
 from ...learning.rules.rules_file import AGENTS
+from ...redact import redact
 from ..choices import Choice, choose, entered
 from ..render import Paint, count, place, plain
 from ..terminal import attended, say

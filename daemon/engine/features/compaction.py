@@ -18,7 +18,7 @@ from ...core.guards import Skip
 from ...core.offers import Moment, Offer
 from ...core.orders import SendNudge
 from ...core.pending import AGAIN_MS, Pending, put_off
-from ...core.redact import redact_head
+from ...redact import redact_head
 from ..hosts.host import capabilities
 from .feature import Feature, Heard, Parts, Switched
 

@@ -26,7 +26,6 @@ import msgspec
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
-from ...core.redact import redact
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.transcript import (
@@ -36,6 +35,7 @@ from ...hosts.claude_code.transcript import (
     still_running,
     with_sub_agents,
 )
+from ...redact import redact
 from ..threads import beside
 from .host import NOTHING, Answer, Host
 from .transcripts import Transcripts

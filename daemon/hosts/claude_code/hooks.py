@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, field
 from ...core import events as ev
 from ...core.consent import Chosen, chosen_by_text, shown, typed
 from ...core.errors import BadReply
-from ...core.redact import redact_head
+from ...redact import redact_head
 from ..wire import decode
 from .lines import ORDER, REFLECT, is_typed
 

@@ -17,10 +17,10 @@ import msgspec
 
 from ...core.errors import BadReply, UserError
 from ...core.policy import forbids
-from ...core.redact import redact
 from ...keys import Access, embed_access
 from ...llm import address, faults
 from ...llm.sdk_client import SdkClient
+from ...redact import redact
 from . import minilm
 from .vectors import Embedded, embedded
 

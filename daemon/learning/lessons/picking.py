@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from ...core.cuts import head_and_tail
 from ...core.errors import BadReply
 from ...core.llm import Prompt, Reply
-from ...core.redact import redact
 from ...core.reply import answered, wanted_object
 from ...core.template import divided
+from ...redact import redact
 from .episodes import TOP_K
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from ...core.cuts import head_and_tail, tokens
 from ...core.errors import BadReply
 from ...core.llm import Prompt
-from ...core.redact import redact
 from ...core.reply import answered, wanted_object
 from ...core.template import fill
 from ...core.transcript import Model
+from ...redact import redact
 from ..texts import CHARS, refusal
 from .episodes import Episode, Trigger
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from ...core.errors import BadReply
-from ...core.redact import redact
 from ...engine.features.feature import Route
 from ...engine.threads import redacted
 from ...learning import tables
+from ...redact import redact
 from ...store import ledger
 from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...core.given import folded
 from ...core.guards import ABORT_ERROR
-from ...core.redact import redact_head, redact_tail
 from ...core.transcript import Said
+from ...redact import redact_head, redact_tail
 from .journal import MAX_CONTENT, QUOTES, Seen
 
 if TYPE_CHECKING:

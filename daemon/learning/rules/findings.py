@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...core.errors import UserError
-from ...core.redact import redact
 from ...files.safe import alone
+from ...redact import redact
 from .candidates import Gathering, keep_quotes, merged, stored
 from .journal import Adding, same, trim
 

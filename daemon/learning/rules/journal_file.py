@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from ...core.errors import Unavailable, UserError, words
-from ...core.redact import redact
 from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
 from ...files.verdict import make_reflection
+from ...redact import redact
 from ..state import ReflectState, problem_of
 from . import journal as journals
 from .journal import Journal

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.given import folded
-from ...core.redact import redact
+from ...redact import redact
 from ..playbook.points import drop, each
 from ..playbook.project_playbook import ProjectPlaybook
 from ..revisions import digest, undo_of, undone

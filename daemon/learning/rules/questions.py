@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast, get_args
 
 from ...core.errors import BadReply, Unavailable
 from ...core.llm import Prompt, Reply
-from ...core.redact import redact_head, redact_tail
 from ...core.reply import BadForm, Talk, wanted_object
 from ...core.template import divided
+from ...redact import redact_head, redact_tail
 from .candidates import HEAD, PRIOR
 from .journal import MAX_CONTENT, SEVERITIES, Severity
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon.core import secret_values
-from daemon.core.redact import MAX_DEPTH, Numbers, redact, redact_head, redact_tail, redact_value
+from daemon.redact import MAX_DEPTH, Numbers, redact, redact_head, redact_tail, redact_value, values
 from tests.support.secrets import ALL_TOKENS, LOW, MIXED, PEM, SECRET_LINES, TOKENS
 
 
@@ -371,7 +370,7 @@ TELLING = {
 @pytest.mark.parametrize("name", TELLING)
 def test_telling_rows_take_little_longer_than_ordinary_text(name: str) -> None:
     """Looks and what they find are bounded, so telling rows take less than six times as long as code."""
-    code = Path(secret_values.__file__).read_text("utf-8") * 4
+    code = Path(values.__file__).read_text("utf-8") * 4
     text = (TELLING[name] * (len(code) // len(TELLING[name])))[: len(code)]
     ordinary = telling = float("inf")
     for _ in range(8):

@@ -1,12 +1,13 @@
 """Takes secrets out of a text before it reaches a prompt, a log, a verdict file or the database (I46).
 
-Three searches say where secrets stand: ``secret_tokens`` by their shape, ``secret_places`` by headers,
-commands and files that hold them, ``secret_values`` by the name that they are assigned to. Code that only
-*mentions* a secret stays readable: ``password: str``, ``$TOKEN``, ``key=lambda x: x``, git hashes.
+Three searches say where secrets stand: ``tokens`` by their shape, ``places`` by headers, commands and files
+that hold them, ``values`` by the name that they are assigned to. Their words and patterns are in
+``tables.toml``. Code that only *mentions* a secret stays readable: ``password: str``, ``$TOKEN``,
+``key=lambda x: x``, git hashes.
 
 It takes linear time on any input: patterns use bounded or possessive repeats, each search goes on behind
-what it found, and the work is counted (``secret_text``). Redacting twice changes nothing more:
-``redact(redact(t)) == redact(t)``.
+what it found, and the work is counted (``text``). Redacting twice changes nothing more:
+``redact(redact(t)) == redact(t)``. All but this module is imported when the first text is redacted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from .secret_names import is_secret_name, mark, placeholder
+from .text import mark
+
+__all__ = ["Numbers", "is_secret_name", "mark", "redact", "redact_head", "redact_tail", "redact_value"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,25 +27,38 @@ MAX_DEPTH: Final = 100  # of nested JSON
 KEY: Final = 64  # characters of a key of JSON that is looked up: a few keys come in every file
 
 
-def redact(text: str, name: Numbers | None = None) -> str:
-    """``text`` with every secret replaced by ``[redacted:<kind>]``, or by a mark of ``name``."""
-    from .secret_search import without_secrets  # hundreds of patterns, not needed by most commands
-
-    return without_secrets(text, name)
-
-
 class Numbers:
-    """Numbers the secrets of one case, so that equal ones look equal: ``[redacted:token #2, 40
-    characters]``.
+    """Numbers the secrets of one case, so that equal ones look equal: ``[redacted:token-2:40-characters]``.
+
+    It remembers each text of the case: more than half of them stand there several times.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
+        self._clean: dict[str, str] = {"": ""}
 
     def __call__(self, kind: str, secret: str) -> str:
         """The mark of a secret."""
         number = self._known.setdefault(secret, len(self._known) + 1)
         return mark(f"{kind}-{number}:{len(secret)}-characters")  # one word, also for a shell
+
+    def redact(self, text: str) -> str:
+        """The text without secrets."""
+        clean = self._clean.get(text)
+        if clean is None:
+            from .search import without_secrets
+
+            clean = self._clean[text] = without_secrets(text, self)
+        return clean
+
+
+def redact(text: str, name: Numbers | None = None) -> str:
+    """``text`` with every secret replaced by ``[redacted:<kind>]``, or by a mark of ``name``."""
+    if name is not None:
+        return name.redact(text)
+    from .search import without_secrets  # hundreds of patterns, not needed by most commands
+
+    return without_secrets(text)
 
 
 def redact_head(text: str, limit: int) -> str:
@@ -67,7 +83,6 @@ def redact_tail(text: str, limit: int) -> str:
 def redact_value(value: object, repeated: Iterable[str] = (), name: Numbers | None = None) -> object:
     """A JSON value with every text redacted. The whole value under a secret's name is replaced.
 
-    A text that stands there several times is searched once: in a case more than half of them do.
     ``repeated`` are texts that stand in many values, such as a system prompt: the newest of them are searched
     once for all values.
     """
@@ -109,7 +124,16 @@ def _key(key: str) -> tuple[str, bool]:
     return redact(key), is_secret_name(key)
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether the value under this key of a JSON object is a secret."""
+    from .names import is_secret_name as known
+
+    return known(name)
+
+
 def _holds_something(value: object) -> bool:
+    from .names import placeholder
+
     if isinstance(value, str):
         return not placeholder(value)
     return value is not None and not isinstance(value, bool) and value not in ({}, [])

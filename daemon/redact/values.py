@@ -10,72 +10,75 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from .secret_names import SHORT_STEMS, STEMS, looks_random, placeholder, strength
-from .secret_prose import BARE, CALL, MAX_LOOK, PATH, SURE, TYPE, in_prose, is_number, run
-from .secret_text import Span
+from .names import SHORT_STEMS, STEMS, SURE, looks_random, placeholder, strength
+from .tables import pattern
+from .text import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .secret_names import Strength
-    from .secret_text import Text
+    from .names import Strength
+    from .text import Text
 
+MAX_LOOK: Final = 128  # characters of a value that are looked at; a secret is then removed whole
 MAX_ROW: Final = 400  # characters of a table's row
 MAX_ROWS: Final = 50
 NAME_COST: Final = 2  # see ``Text.affords``
 VALUE_COST: Final = 10
 PLACE_COST: Final = 8
 MAX_NAME: Final = 64  # characters of a name on each side of the telling word
+_CELL_ENDS: Final = frozenset('|,\t \n"')
+_IN_CODE: Final = frozenset("[],;{}<>/\\|+&@#$%^~")
+_TOLD: Final = pattern("values.told")
+_BARE: Final = pattern("values.bare")
+_CALL: Final = pattern("values.call")
+_TYPE: Final = pattern("values.type")
+_PATH: Final = pattern("values.path")
+_TO_NAME: Final = pattern("values.to_name")
+_WORD_QUOTED: Final = pattern("values.word_quoted")
+_SEPARATOR: Final = pattern("values.separator")
+_SET_PWD: Final = pattern("values.set_pwd")
+_ARN: Final = pattern("values.arn")
+_GONE: Final = pattern("values.gone")
+_QUALIFIED: Final = pattern("values.qualified")
+_JOINED: Final = pattern("values.joined")
+_AFTER_FLAG: Final = pattern("values.after_flag")
+_PHRASE: Final = pattern("values.phrase")
+_FIELD: Final = pattern("values.field")
+_DELIMITED: Final = pattern("values.delimited")
+_NO_CELL: Final = pattern("values.no_cell")
+_CODE: Final = pattern("values.code")
+_LABEL: Final = pattern("values.label")
+_SENTENCE: Final = pattern("values.sentence")
+_FETCH: Final = pattern("values.fetch")
+_RATE: Final = pattern("values.rate")
+_TAG: Final = pattern("values.tag")
+_ATTRIBUTE: Final = pattern("values.attribute")
+_HEX: Final = pattern("values.hex")
+_PASSWORD: Final = pattern("values.password")
+_TELLING: Final = pattern("values.telling")
+_PREFIX: Final = pattern("values.prefix")
+_SETTER: Final = pattern("values.setter")
+_NETRC: Final = pattern("values.netrc")
+_KEYED: Final = pattern("values.keyed")
+_SETS: Final = pattern("values.sets")
+_ELEMENT: Final = pattern("values.element")
 
-_TYPED = r"[ \t]{0,4}:[ \t]{0,4}[A-Za-z_][\w.]{0,40}(?:\[[\w., |\[\]]{0,60}\])?(?:[ ]?\|[ ]?[\w.]{1,30}){0,3}[ \t]{0,4}=(?!=)"
-_SEPARATOR: Final = re.compile(
-    r"(?P<closed>\\{0,4}[\"'`]?\]?\)?[?!]?)(?:"
-    rf"(?P<assign>(?:{_TYPED}|[ \t]{{0,16}}(?:=>|:=|\?=|={{1,3}}(?![>~])|!==?|:-|::?(?![:/])|\|\||\?\?|<-|%3[Dd]))(?:[ \t]?[|>][+-]?[ \t]{{0,4}}\n[ \t]{{1,40}}|[ \t]{{0,16}}))"
-    r"|(?P<pair>\s{0,20},?\s{0,40}[\"']?[Vv]alue[\"']?\s{0,4}[:=]\s{0,4}|</(?:key|name)>\s{0,40}<(?:string|value|data)>|[ ]/t[ ]REG_SZ[ ]/d[ ])"
-    r"|(?P<call>,[ \t]{0,4}(?=[\"']))"
-    r"|(?P<xml>(?:[ \t][^<>\n]{0,80})?>(?:<!\[CDATA\[)?)"
-    r"|(?P<space>[ \t]{1,8})"
-    r")(?:(?:[bruN@]|new |(?:Secret|String|Buffer|std::string|Cow)?(?:Str|String|::from|\.from|Secret|bytes|str|Some|password|PASSWORD)?\(){0,2}(?P<quote>\\{0,4}(?:\"\"\"|'''|[\"'`])))?"
-)
-_SET_PWD: Final = re.compile(r"=[^\s/~$\"'.`%(]")  # the variable of this name holds a path
-_ARN: Final = re.compile(r"arn:[\w-]{1,20}(?::[\w/-]{0,40}){1,5}:$")
-_GONE: Final = re.compile(r"[\s\"'=:]{0,4}+(?:(?:is|was|are)[\s:]{1,3}+)?\[redacted:")
-_QUALIFIED: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,14})[ ]$")
-_JOINED: Final = re.compile(r"[ \t]{1,4}[A-Za-z][\w.-]{1,40}[ \t]?[:=]")
-_AFTER_FLAG: Final = re.compile(r"[ \t]{0,4}(?:$|[\n|&;\"'`)\\-]|[^\s]{0,60}[/:.=@])")
-_PHRASE: Final = re.compile(r"(?:[a-z0-9]{2,12}[ -]){2,11}[a-z0-9]{2,12}(?=[ \t]{0,8}(?:[\n\r\"'#]|$))")
-_FIELD: Final = re.compile(r"[^;\"'\n]+")
-_CELL_ENDS: Final = frozenset({"|", ",", "\t", " ", "\n", '"'})
-_DELIMITED: Final = re.compile(r"[^\s\"'`\\,;&)}\]<>]+")
-_NO_CELL: Final = re.compile(r"[(\[{=\"']")
-_CODE: Final = re.compile(r"[()\[\]{}]|::|->|=>|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|^\W+$")
-_LABEL: Final = re.compile(
-    r"(?i)\b(?:your|enter|must|invalid|required|forgot\w*|reset|confirm\w*|incorrect|wrong|please|show|hide|new|"
-    r"current|repeat|is|should|cannot|can't|passwor[dt]|token|key|secret|failed|missing)\b"
-)
-_SENTENCE: Final = re.compile(r"(?i)\b(?:the|for|to|a|and|or|of|not|with|in)\b")
-_FETCH: Final = re.compile(
-    r"[\"']?:[ ]{0,4}[\"'](?:include|same-origin|omit)[\"']"
-)  # the values of an option of fetch()
-_RATE: Final = re.compile(r"[0-9]{1,9}/[a-z]{1,10}")
-_TAG: Final = re.compile(r"<[\w:.]{0,40}$")
-_ATTRIBUTE: Final = re.compile(r"<\w[^<>]{0,80}$")
-_HEX: Final = re.compile(r"(?:^|[-_.:/])[0-9a-f]{7,64}$")
-_PASSWORD: Final = re.compile(r"(?i)pass|pwd|secret|phrase|cred|pw$|psk$|masterauth")
-_TELLING: Final = re.compile(r"(?i)pass|secret|token|key|credential")
-_PREFIX: Final = re.compile(
-    r"[ \t]{0,40}+(?:[0-9]{1,7}[|:\t→ ]{1,4}+)?[ \t+>*#;/-]{0,20}+"
-    r"(?:(?:export|set|ENV|ARG|declare -x|local|readonly|var|const|let|env|\$|%)[ \t]{1,4}){0,2}[\"'$]?"
-)
-_SETTER: Final = re.compile(
-    r"(?:^|[\s;|&/])(?:setenv|ENV|ARG|set -g?x|config set|configure set|secrets? (?:put|set|add)|env add|config:set)[ \t]{1,4}(?:[\w:/.-]{1,60}[ \t]{1,4})?$"
-)
-_NETRC: Final = re.compile(r"(?:login[ \t]|machine[ \t][^\s]{1,80}[ \t])[^\s]{1,80}[ \t\n]{1,8}$")
-_KEYED: Final = re.compile(r"(?:name|key):[ \t]{1,4}$")
-_SETS: Final = re.compile(
-    r"(?i)(?:define|env|set|put|add|getenv|get|default|setting|param|const|prop|config)\w{0,40}\(?[\"'\s(]{0,4}$"
-)
-_ELEMENT: Final = re.compile(r"[^<>\n]+")
+
+def _until(quote: str) -> re.Pattern[str]:
+    """A pattern for all before the closing ``quote`` or the line's end. An escaped quote closes an escaped
+    one.
+    """
+    if len(quote) == 1:
+        return re.compile(rf"(?:[^{quote}\\\n]|\\[^\n])*+")
+    line = "" if len(quote) == 3 and quote[0] == quote[1] else r"\n"
+    return re.compile(rf"(?:(?!{re.escape(quote)})[^{line}\x00])*+")
+
+
+_UNTIL: Final = {
+    quote: _until(quote)
+    for quote in ('"""', "'''", *("\\" * n + q for n in range(5) for q in ('"', "'", "`", '"""', "'''")))
+}
 
 
 def named(text: Text) -> Iterator[Span]:
@@ -196,14 +199,14 @@ def _value(view: Text, start: int, end: int) -> tuple[int, int] | None:
         return None
     found = _SEPARATOR.match(text, end)
     if found is not None and (
-        level != "weak" or looks_random(run(_DELIMITED, text, found.end(), found.end() + MAX_LOOK))
+        level != "weak" or looks_random(_run(_DELIMITED, text, found.end(), found.end() + MAX_LOOK))
     ):
         if not view.affords(start, PLACE_COST):
             return None
         span = _Place(text, start, name, level, found).secret()
         if span is not None:
             return span
-    return in_prose(text, start, end, name, level)
+    return _in_prose(text, start, end, name, level)
 
 
 class _Place:
@@ -250,7 +253,7 @@ class _Place:
             if span is not None and text[span[1] : span[1] + 1] in {";", '"', "'"}:
                 return span
         strict = self._strict()
-        ending = BARE if strict and not self.query else _DELIMITED
+        ending = _BARE if strict and not self.query else _DELIMITED
         return self._whole(ending, ",;)}]" if strict else ".,;:", strong=strict)
 
     def _beside(self) -> tuple[int, int] | None:
@@ -258,7 +261,7 @@ class _Place:
         if not (self.closed or self.opened == ">" or _KEYED.search(self.before)):
             return None
         sets = self.found["call"] is None or self._may_be_argument()
-        return self._whole(_UNTIL[self.quote] if self.quote else BARE, "", strong=sets)
+        return self._whole(_UNTIL[self.quote] if self.quote else _BARE, "", strong=sets)
 
     def _may_be_argument(self) -> bool:
         """Whether the name and the value after it are arguments of something that sets a value."""
@@ -269,7 +272,7 @@ class _Place:
         separator = (self.found["assign"] or "").strip(" \t")
         if self.found["space"] is not None:
             if self.flag and self.level == "strong":
-                value = run(_DELIMITED, self.text, self.at, self.at + MAX_LOOK)
+                value = _run(_DELIMITED, self.text, self.at, self.at + MAX_LOOK)
                 return _AFTER_FLAG.match(self.text, self.at + len(value)) is not None
             config = self.own_line and self.name.lower() in {"requirepass", "masterauth", "bindpw", "rootpw"}
             return (
@@ -299,12 +302,12 @@ class _Place:
 
     def _is_joined(self) -> bool:
         """Whether the next field stands on the same line, as when lines were joined."""
-        value = run(BARE, self.text, self.at, self.at + MAX_LOOK)
+        value = _run(_BARE, self.text, self.at, self.at + MAX_LOOK)
         return value[-1:] not in {",", ";"} and _JOINED.match(self.text, self.at + len(value)) is not None
 
     def _ends_line(self) -> bool:
         """Whether the value is all that follows."""
-        value = run(BARE, self.text, self.at, self.at + MAX_LOOK)
+        value = _run(_BARE, self.text, self.at, self.at + MAX_LOOK)
         following = self.text[self.at + len(value) : self.at + len(value) + 1]
         if value[-1:] in {")", "}", "]", ",", ";"}:
             return False  # code
@@ -313,24 +316,24 @@ class _Place:
         )
 
     def _whole(self, ending: re.Pattern[str], trailing: str, *, strong: bool) -> tuple[int, int] | None:
-        value = run(ending, self.text, self.at, self.at + MAX_LOOK).rstrip(trailing)
+        value = _run(ending, self.text, self.at, self.at + MAX_LOOK).rstrip(trailing)
         if not self._is_secret(value, settled=strong):
             return None
-        return self.at, self.at + len(run(ending, self.text, self.at, len(self.text)).rstrip(trailing))
+        return self.at, self.at + len(_run(ending, self.text, self.at, len(self.text)).rstrip(trailing))
 
     def _is_secret(self, value: str, *, settled: bool) -> bool:
-        cookies = self.name.lower().endswith("cookie") and "=" in value[:-2]  # secret_places looks into them
+        cookies = self.name.lower().endswith("cookie") and "=" in value[:-2]  # ``places`` looks into them
         if (
             placeholder(value)
             or cookies
             or value.lower() == self.name.lower()
-            or TYPE.fullmatch(value.rstrip("?!"))
+            or _TYPE.fullmatch(value.rstrip("?!"))
             or _RATE.fullmatch(value)
         ):
             return False
         if value.isdigit():
-            return is_number(self.name, value)
-        if PATH.match(value) and not looks_random(value):
+            return _is_number(self.name, value)
+        if _PATH.match(value) and not looks_random(value):
             return False
         if value[0] in "([{" or (value.isalpha() and _TELLING.search(value) and not value.islower()):
             return False
@@ -361,7 +364,7 @@ class _Place:
         separator = self.found["assign"] or ""
         following = self.text[self.at + len(value) : self.at + len(value) + 1]
         if (
-            CALL.match(value)
+            _CALL.match(value)
             or (_CODE.search(value) and not (settled and "(" not in value and sure))
             or following in {"(", "[", "{", "<"}
         ):
@@ -383,17 +386,62 @@ def _weak(value: str) -> bool:
     return looks_random(value) and not _HEX.search(value)
 
 
-def _until(quote: str) -> re.Pattern[str]:
-    """A pattern for all before the closing ``quote`` or the line's end. An escaped quote closes an escaped
-    one.
-    """
-    if len(quote) == 1:
-        return re.compile(rf"(?:[^{quote}\\\n]|\\[^\n])*+")
-    line = "" if len(quote) == 3 and quote[0] == quote[1] else r"\n"
-    return re.compile(rf"(?:(?!{re.escape(quote)})[^{line}\x00])*+")
+def _in_prose(text: str, start: int, end: int, name: str, level: Strength) -> tuple[int, int] | None:
+    """``the password for staging is X``, or ``X is the password``."""
+    if level == "weak" or name.lower().endswith(("cookie", "pass")) or text[end : end + 1] in _IN_CODE:
+        return None
+    found = _TOLD.match(text, end)
+    if found is not None:
+        quoted = bool(found["quote"])
+        value = _run(_WORD_QUOTED if quoted else _BARE, text, found.end(), found.end() + MAX_LOOK).rstrip(
+            ".,;:)!?*"
+        )
+        if _told(value, name, level, quoted=quoted):
+            return found.end(), found.end() + len(value)
+    before = text[max(0, start - 120) : start]
+    word = _word_before(before)
+    if word is not None and _told(before[word[0] : word[1]], name, level, quoted=False):
+        return start - len(before) + word[0], start - len(before) + word[1]
+    return None
 
 
-_UNTIL: Final = {
-    quote: _until(quote)
-    for quote in ('"""', "'''", *("\\" * n + q for n in range(5) for q in ('"', "'", "`", '"""', "'''")))
-}
+def _word_before(before: str) -> tuple[int, int] | None:
+    """Where the X of ``X is the`` and ``X (the wifi`` stands in what precedes a name."""
+    cut = max(before.rfind(verb) for verb in (" is ", " as ", " was ", " ("))
+    if cut < 0 or _TO_NAME.fullmatch(before, cut + 1) is None:
+        return None
+    end = len(before[:cut].rstrip("\"'`"))
+    return max(before.rfind(border, 0, end) for border in " \n\t\"'`(") + 1, end
+
+
+def _told(value: str, name: str, level: Strength, *, quoted: bool) -> bool:
+    """Whether a word in plain English is a secret."""
+    if (
+        placeholder(value)
+        or _TYPE.fullmatch(value)
+        or _CALL.match(value)
+        or _PATH.match(value)
+        or len(value) < 4
+        or value[0] in "([{"
+    ):
+        return False
+    if value.isdigit():
+        return _is_number(name, value)
+    if value[0].isdigit() and value.partition("/")[2].isalpha():
+        return False  # so many a minute
+    sure = len(value) >= 5 and SURE.search(value) is not None
+    if level == "strong":
+        return sure or (quoted and " " not in value) or value.count("-") >= 3
+    return sure and len(value) >= 8
+
+
+def _is_number(name: str, value: str) -> bool:
+    """``MAX_RETRIES=4096`` counts something; ``password: 123456`` and ``pin: 4821`` don't."""
+    if name.lower().endswith(("password", "passwd", "passphrase", "pwd", "passcode", "pass")):
+        return len(value) >= 3
+    return len(value) >= 12 or (len(value) >= 4 and name.lower().endswith(("pin", "otp")))
+
+
+def _run(pattern: re.Pattern[str], text: str, start: int, end: int) -> str:
+    found = pattern.match(text, start, end)
+    return found[0] if found else ""

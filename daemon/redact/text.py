@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 BLOCK: Final = 32_768
 """Characters that share a budget."""
 LEAST_BUDGET: Final = 6_000
-"""Units that a short text has: a page of settings in which each line is a secret, the tests of a login by name."""
+"""Units that a short text has, such as a page of settings in which each line is a secret."""
 REST_BUDGET: Final = 2_000
 """Units that the last, short block of a longer text has at least."""
 BEHIND: Final = 400
 """Characters behind a telling word in which a secret may stand."""
 NEAR: Final = 512
-"""In a later pass only what stands so many characters before a change, or twice as many behind it, is looked at."""
+"""A later pass looks only so many characters before a change, and twice as many behind it."""
 _ALNUM = b"abcdefghijklmnopqrstuvwxyz0123456789"
 STOP: Final = b" "  # ends a run
 RUN: Final = b"w"  # a letter, a digit, or one of _-+/
@@ -41,19 +41,7 @@ def _table(**classes: bytes) -> bytes:
     return bytes(table)
 
 
-_PARTS: Final = (
-    b"pass",
-    b"auth",
-    b"login",
-    b"token",
-    b"cred",
-    b"key",
-    b"secret",
-    b"code",
-    b"sha}",
-    b"hook",
-    b" -",
-)
+_PARTS: Final = (*b"pass auth login token cred key secret code sha} hook".split(), b" -")
 _RUNS: Final = _table(w=_ALNUM + b"_-+/", x=b".:~$%@!")
 _NAMES: Final = _table(w=_ALNUM + b"_.-")
 
@@ -62,6 +50,11 @@ _NAMES: Final = _table(w=_ALNUM + b"_.-")
 def part_of(literal: bytes) -> bytes:
     """The part of ``literal`` that is searched for anyway, or itself."""
     return next((part for part in _PARTS if part in literal), literal)
+
+
+def mark(kind: str) -> str:
+    """The text that replaces a secret. No kind holds a word such as "key", so no mark is taken for a name."""
+    return f"[redacted:{kind}]"
 
 
 class Span(NamedTuple):
@@ -73,13 +66,13 @@ class Span(NamedTuple):
 
 
 class Text:
-    """One text. ``low``: in lower case. ``names``: what a name may be made of is ``w``.
+    """One text. ``low``: in lower case. ``present``: the literals that can be there.
 
     ``rate``: units of work a character; one takes about a microsecond. ``changed``: where the pass before
     changed something; None: anywhere.
     """
 
-    __slots__ = ("_known", "_left", "_ranges", "_refused", "_runs", "low", "names", "present", "text")
+    __slots__ = ("_known", "_left", "_names", "_ranges", "_refused", "_runs", "low", "present", "text")
 
     def __init__(self, text: str, rate: float, changed: Iterable[int] | None = None) -> None:
         self.text = text
@@ -88,9 +81,9 @@ class Text:
         self._refused: dict[int, list[int]] = {}  # of a block the first and the last
         self._ranges = [(0, len(text))] if changed is None else list(_around(changed, len(text)))
         self.low = text.encode("latin-1", "replace").lower()  # of bytes only ASCII letters change
-        self.names = self.low.translate(_NAMES)
         self._runs = self.low.translate(_RUNS)
-        self.present: frozenset[bytes] | None = None  # the literals that can be there; None: any
+        self._names = b""  # what a name may be made of is ``w``
+        self.present: frozenset[bytes] = frozenset()
         self._known: dict[bytes, list[int]] = {}
 
     def affords(self, at: int, units: int) -> bool:
@@ -118,7 +111,7 @@ class Text:
         found = self._known.get(literal)
         if found is None:
             part = part_of(literal)
-            if self.present is not None and part not in self.present:
+            if part not in self.present:
                 return []
             if part == literal:
                 found = self._search(literal)
@@ -158,7 +151,7 @@ class Text:
         """Start and end of the name that holds the character ``at``. A longer one than ``most`` before or
         after ``at`` is cut.
         """
-        names = self.names
+        names = self._names = self._names or self.low.translate(_NAMES)
         floor = max(0, at - most)
         start = names.rfind(STOP, floor, at) + 1
         end = names.find(STOP, at, at + most)
