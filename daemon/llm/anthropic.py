@@ -1,14 +1,12 @@
 """Provider ``anthropic``: Anthropic's Messages API with the person's key, or any server with the same API.
 
-Structured output goes by ``output_config``, and ``temperature`` by ``extra_body``, because this SDK's
-``create`` no longer takes it. The system prompt is marked for the prompt cache unless the call's nonce is in
-it: then it differs from call to call. What all SDKs share is in ``llm.sdk``.
+Structured output goes by ``output_config``. The system prompt is marked for the prompt cache unless the
+call's nonce is in it: then it differs from call to call. What all SDKs share is in ``llm.sdk``.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -18,13 +16,10 @@ from ..core.llm import Usage
 from .sdk import Answer, Body, SdkProvider, encodable
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Response
-
     from ..core.llm import Prompt
     from .faults import Asked
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
-MOST_IN_A_PAGE = 1_000  # models
 
 
 class _Block(Struct):
@@ -63,7 +58,9 @@ class AnthropicProvider(SdkProvider):
     """See the module. ``base_url`` may end in ``/v1`` or not."""
 
     name = "anthropic"
-    official: ClassVar[str] = "https://api.anthropic.com"
+    official = "https://api.anthropic.com"
+    package, kind = "anthropic", "AsyncAnthropic"
+    path, models_path = "/v1/messages", "/v1/models?limit=1000"
     wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]] = (
         ("output_config", re.compile(r"output_config|output_format|json_schema|[Ss]tructured.outputs?")),
         ("temperature", re.compile("temperature")),
@@ -73,22 +70,7 @@ class AnthropicProvider(SdkProvider):
     def _address(self, url: str) -> str:
         return url.removesuffix("/v1")
 
-    def _import(self) -> Any:  # noqa: ANN401 - see the base
-        import anthropic
-
-        return anthropic
-
-    def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - see the base
-        return sdk.AsyncAnthropic(
-            api_key=self._key,
-            base_url=self._url or self.official,
-            max_retries=0,
-            http_client=http,
-            open_telemetry=False,
-        )
-
-    def _body(self, prompt: Prompt, model: str, max_tokens: int, without: frozenset[str]) -> Body:
-        used = self._used(prompt, without)
+    def _body(self, prompt: Prompt, model: str, max_tokens: int, used: frozenset[str]) -> Body:
         system: dict[str, object] = {"type": "text", "text": encodable(prompt.system)}
         if "cache_control" in used:
             system["cache_control"] = {"type": "ephemeral"}
@@ -102,7 +84,7 @@ class AnthropicProvider(SdkProvider):
         if "output_config" in used and prompt.schema is not None:
             body["output_config"] = {"format": {"type": "json_schema", "schema": _accepted(prompt.schema)}}
         if "temperature" in used:
-            body["extra_body"] = {"temperature": prompt.temperature}
+            body["temperature"] = prompt.temperature
         return body
 
     def _used(self, prompt: Prompt, without: frozenset[str]) -> frozenset[str]:
@@ -113,21 +95,6 @@ class AnthropicProvider(SdkProvider):
             "cache_control": stable,
         }
         return frozenset(wish for wish, wants in wanted.items() if wants) - without
-
-    def _structured(self, prompt: Prompt, without: frozenset[str]) -> bool:
-        return "output_config" in self._used(prompt, without)
-
-    async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
-        # the SDK warns of models that will go; the list of models says whether one is still there
-        warnings.filterwarnings("ignore", "The model '.{1,100}' is deprecated", DeprecationWarning)
-        raw = await client.messages.with_raw_response.create(**body, timeout=wait)
-        response: Response = raw.http_response
-        return response
-
-    async def _send_list(self, client: Any, wait: Any) -> Response:  # noqa: ANN401 - see the base
-        raw = await client.models.with_raw_response.list(limit=MOST_IN_A_PAGE, timeout=wait)
-        response: Response = raw.http_response
-        return response
 
     def _read(self, content: bytes, asked: Asked) -> Answer:
         del asked

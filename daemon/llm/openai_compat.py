@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from ..core.llm import Usage
 from . import faults
-from .sdk import Answer, Body, SdkProvider, encodable
+from .sdk import Answer, Body, SdkProvider, encodable, with_v1
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Response
-
     from ..core.llm import Prompt
     from .faults import Asked
 
@@ -75,7 +72,9 @@ class OpenAIProvider(SdkProvider):
     """See the module. A ``base_url`` without a path gets ``/v1``."""
 
     name = "openai"
-    official: ClassVar[str] = "https://api.openai.com/v1"
+    official = "https://api.openai.com/v1"
+    package, kind = "openai", "AsyncOpenAI"
+    path, models_path = "/chat/completions", "/models"
     wishes: ClassVar[tuple[tuple[str, re.Pattern[str]], ...]] = (
         ("json_schema", re.compile(r"response_format|json_schema|[Ss]tructured.outputs?")),
         ("json_object", re.compile(r"response_format|json_object|[Jj][Ss][Oo][Nn].mode")),
@@ -85,32 +84,20 @@ class OpenAIProvider(SdkProvider):
     )
 
     def _address(self, url: str) -> str:
-        return url + "/v1" if url and urlsplit(url).path in {"", "/"} else url
+        return with_v1(url)
 
-    def _import(self) -> Any:  # noqa: ANN401 - see the base
-        import openai
-
-        return openai
-
-    def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - see the base
-        return sdk.AsyncOpenAI(
-            api_key=self._key, base_url=self._url or self.official, max_retries=0, http_client=http
-        )
-
-    def _body(self, prompt: Prompt, model: str, max_tokens: int, without: frozenset[str]) -> Body:
-        used = self._used(prompt, without)
+    def _body(self, prompt: Prompt, model: str, max_tokens: int, used: frozenset[str]) -> Body:
         system = [{"role": "system", "content": encodable(prompt.system)}] if prompt.system else []
+        without = self._without.get(model, frozenset())
         body: Body = {
             "model": model,
             "messages": [*system, {"role": "user", "content": encodable(prompt.text)}],
             self._limit(without): max_tokens,
         }
         if "json_schema" in used:
-            wanted = {"name": re.sub(r"[^A-Za-z0-9_-]", "_", prompt.purpose)[:64] or "reply", "strict": True}
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {**wanted, "schema": prompt.schema},
-            }
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", prompt.purpose)[:64] or "reply"
+            form = {"name": name, "strict": True, "schema": prompt.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
         elif "json_object" in used:
             body["response_format"] = {"type": "json_object"}
         if "temperature" in used:
@@ -133,19 +120,6 @@ class OpenAIProvider(SdkProvider):
         if not without & {"max_tokens", "max_completion_tokens"}:  # changed at most once
             used.add(self._limit(without))
         return frozenset(used)
-
-    def _structured(self, prompt: Prompt, without: frozenset[str]) -> bool:
-        return bool(self._used(prompt, without) & {"json_schema", "json_object"})
-
-    async def _send(self, client: Any, body: Body, wait: Any) -> Response:  # noqa: ANN401 - see the base
-        raw = await client.chat.completions.with_raw_response.create(**body, timeout=wait)
-        response: Response = raw.http_response
-        return response
-
-    async def _send_list(self, client: Any, wait: Any) -> Response:  # noqa: ANN401 - see the base
-        raw = await client.models.with_raw_response.list(timeout=wait)
-        response: Response = raw.http_response
-        return response
 
     def _read(self, content: bytes, asked: Asked) -> Answer:
         try:

@@ -16,8 +16,7 @@ from daemon.keys import Keys
 from daemon.llm.anthropic import AnthropicProvider
 from daemon.llm.offered import FAILED_S, KEEP_S, FastOfApi, Fresh
 from daemon.llm.openai_compat import OpenAIProvider
-from daemon.llm.sdk import SdkProvider
-from daemon.llm.sdk_client import HEADERS
+from daemon.llm.sdk import HEADERS, SdkProvider
 from daemon.llm.select import providers
 from daemon.testing import FakeClock
 from harness.models.api_servers import (

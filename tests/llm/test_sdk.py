@@ -17,8 +17,7 @@ from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.core.llm import Usage
 from daemon.llm.faults import Asked
 from daemon.llm.prices import cost_usd
-from daemon.llm.sdk import THINKING_TOKENS, Answer, SdkProvider
-from daemon.llm.sdk_client import HEADERS, MAX_BYTES
+from daemon.llm.sdk import HEADERS, MAX_BYTES, THINKING_TOKENS, Answer, SdkProvider
 from harness.models.api_servers import (
     MODEL,
     Cuts,

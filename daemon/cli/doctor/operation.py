@@ -130,7 +130,7 @@ def providers(about: About) -> Iterator[Check]:
     """Which providers judge, in their order, and whether the chosen one is set up. Keys are never shown."""
     from ...core.policy import AUTO
     from ...keys import VARIABLES, load_keys
-    from ...llm import address
+    from ...llm.sdk import shown_host
     from ...llm.select import MISSING, there
     from ..judging import allows
 
@@ -149,7 +149,7 @@ def providers(about: About) -> Iterator[Check]:
     for name, access in keys.apis.items():
         if access.key:
             to = access.base_url or VARIABLES[name].official
-            yield Check("keys", "ok", f"{name}: from {access.place}, sent to {address.host(to)}")
+            yield Check("keys", "ok", f"{name}: from {access.place}, sent to {shown_host(to)}")
         elif access.place:
             yield Check("keys", "warn", f"{name}: {access.place} name no key here", "set the variable")
     unused = (about.status or {}).get("keys_unused", keys.unused)

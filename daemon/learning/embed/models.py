@@ -3,31 +3,27 @@
 
 Key and address come from one place (``config``). Secrets are taken out of the texts before they leave. A
 success is read with suspicion: a vector for each text, all of one size, all batches by one model. The client
-is that of ``llm.sdk_client``: it follows no redirect and takes nothing from the environment.
+is that of ``llm.sdk``: it follows no redirect and takes nothing from the environment.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 
 from ...core.errors import BadReply, UserError
 from ...core.policy import forbids
 from ...keys import Access, embed_access
-from ...llm import address, faults
-from ...llm.sdk_client import SdkClient
+from ...llm import faults
+from ...llm.sdk import SdkClient, shown_host, with_v1
 from ...redact import redact
 from . import minilm
 from .vectors import Embedded, embedded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from httpx2 import AsyncClient, Response
 
     from ...core.settings import Settings
     from .vectors import Embedder
@@ -56,6 +52,7 @@ class OpenAIEmbedder(SdkClient):
 
     name: ClassVar[str] = "embed"
     official: ClassVar[str] = "https://api.openai.com/v1"
+    package, kind = "openai", "AsyncOpenAI"
 
     def __init__(self, *, api_key: str, model: str, base_url: str = "", call_s: float = CALL_S) -> None:
         """Raises ``UserError`` when key, model or address can't be right."""
@@ -99,41 +96,14 @@ class OpenAIEmbedder(SdkClient):
     async def _batch(self, texts: list[str]) -> _List:
         """One request. Raises ``Unavailable`` with a fault."""
         asked = self._asked(self._asked_model)
-        try:
-            async with asyncio.timeout(self._call_s):
-                await self._ready()
-                answer = await self._post(
-                    lambda wait: self._request(self._client, texts, wait), asked, self._call_s
-                )
-        except TimeoutError:
-            raise faults.of_timeout(asked, self._call_s) from None
+        body = {"model": self._asked_model, "input": texts, "encoding_format": "float"}
+        answer = await self._call(asked, self._call_s, "/embeddings", body)
         if not isinstance(answer, bytes):
             raise faults.of_status(asked, *answer, time.time())
         return await self._decoded(_decode, answer, asked)
 
-    async def _request(self, client: Any, texts: list[str], wait: Any) -> Response:  # noqa: ANN401 - the SDK's
-        """``float``: by default the SDK asks for base64, which other servers refuse."""
-        raw = await client.embeddings.with_raw_response.create(
-            model=self._asked_model, input=texts, encoding_format="float", timeout=wait
-        )
-        response: Response = raw.http_response
-        return response
-
     def _address(self, url: str) -> str:
-        return url + "/v1" if url and urlsplit(url).path in {"", "/"} else url
-
-    def _import(self) -> Any:  # noqa: ANN401 - see the base
-        import openai
-
-        return openai
-
-    def _make(self, sdk: Any, http: AsyncClient) -> Any:  # noqa: ANN401 - see the base
-        return sdk.AsyncOpenAI(
-            api_key=self._key, base_url=self._url or self.official, max_retries=0, http_client=http
-        )
-
-    async def _send_rehearsal(self, client: Any, wait: Any) -> None:  # noqa: ANN401 - see the base
-        await self._request(client, ["-"], wait)
+        return with_v1(url)
 
 
 def _sendable(text: str) -> str:
@@ -191,7 +161,7 @@ def _api(settings: Settings, env: Mapping[str, str], *, by_host: bool) -> Choice
         return Choice(
             "none", "embed.provider is openai, and there is no key and no address", mend, asked=True
         )
-    at = address.host(access.base_url or OpenAIEmbedder.official)
+    at = shown_host(access.base_url or OpenAIEmbedder.official)
     key = f"with the key from {access.place}" if access.key else "without a key"
     return Choice("openai", f"{wanted.model} at {at}, {key}", access=access)
 
