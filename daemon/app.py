@@ -327,13 +327,11 @@ class Daemon:
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
     async def _warm(self) -> None:
-        """Load what the first event and the first judgement need: hundreds of patterns, and SDKs. Later it
-        would hold up whoever else asks in that moment.
+        """Load what the first event and the first judgement need: hundreds of patterns. Later it would hold
+        up whoever else asks in that moment. The SDKs are loaded when a session works (``Calls.near``).
         """
         for name in (".redact.search", ".evidence.collect"):
             await asyncio.to_thread(import_module, name, __package__)
-        for client in self._clients:
-            await client.warm()
         gc.freeze()
 
     async def _leave(self) -> None:

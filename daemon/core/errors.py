@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from .guards import Skip
     from .llm import Usage
 
 Fault = Literal[
@@ -56,6 +57,7 @@ class Unavailable(ReflectdError):
 
     ``fault`` says why a model did not answer. ``retry_after_s`` is how long its server asks us to wait, None
     if it does not ask. ``usage`` is what the failed call cost: a refusal, for example, is paid for.
+    ``limit``: the cap on spending that forbade the call.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Unavailable(ReflectdError):
         fault: Fault = "",
         retry_after_s: float | None = None,
         usage: Usage | None = None,
+        limit: Skip | None = None,
     ) -> None:
         super().__init__(message)
         self.fault: Fault = fault
         self.retry_after_s = retry_after_s
         self.usage = usage
+        self.limit = limit
 
 
 def words(error: Exception) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .evidence import Evidence
+from .guards import Skip
 from .transcript import Model
 
 Tier = Literal["fast", "judge", "reflect"]
@@ -53,7 +54,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer. ``data`` is set when the provider answered with structured output."""
+    """A model's answer. ``data`` is set when the provider answered with structured output. ``limit``: the cap
+    on spending that had the rules answer.
+    """
 
     text: str
     provider: str
@@ -61,3 +64,4 @@ class Reply:
     data: dict[str, object] | None = None
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    limit: Skip | None = None

@@ -24,13 +24,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
 from .errors import BadReply, Unavailable
 from .evidence import Evidence
+from .guards import Skip
 from .llm import Prompt, Reply, Tier, Usage
 from .policy import POLICIES
 from .transcript import Model
@@ -158,7 +159,7 @@ class BadForm:
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
     """How a question ended. ``why``: what failed; then there is no ``reply``. ``prompts``, ``replies``: what
-    was asked and answered. ``bad``: what could not be read.
+    was asked and answered. ``bad``: what could not be read. ``limit``: the cap on spending that forbade it.
     """
 
     reply: R | None = None
@@ -167,6 +168,7 @@ class Answer(Generic[R]):
     prompts: tuple[Prompt, ...] = ()
     replies: tuple[Reply, ...] = ()
     bad: tuple[BadForm, ...] = ()
+    limit: Skip | None = None
 
     @property
     def provider(self) -> str:
@@ -218,7 +220,7 @@ def ask(question: Question[R], texts: Texts) -> Generator[Prompt, Reply, Answer[
                 return ended(None, str(reply.data["unscored"])[:WHY_CHARS])
             return ended(question.read(reply))
         except Unavailable as e:
-            return ended(None, f"no model answered: {e}")
+            return replace(ended(None, f"no model answered: {e}"), limit=e.limit)
         except BadReply as e:
             why = str(e)
             again = f"The reply could not be used: {why[:WHY_CHARS]}."

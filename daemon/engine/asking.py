@@ -25,7 +25,7 @@ from .calls import REFUSED
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from ..core.guards import Limits, Skip
     from ..core.llm import Prompt, Reply
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..judge.case import Case
     from ..judge.flow import Opinion
-    from .calls import OnLimit
     from .instances import Instances
     from .world import World
 
@@ -81,7 +80,6 @@ class Asking:
         s: Session,
         deadline_s: float,
         limits: Limits | None = None,
-        on_limit: OnLimit | None = None,
     ) -> Answer[R]:
         """The answer to one question about the session, with the prompts in force for its folder. The rest as
         in ``run``.
@@ -89,7 +87,7 @@ class Asking:
         world = self._world
         texts = await asyncio.to_thread(world.prompt_texts, s.directory)
         question = replace(question, nonce=question.nonce or world.nonce(), session=question.session or s.id)
-        return await self.run(ask(question, texts), s, deadline_s, limits, on_limit)
+        return await self.run(ask(question, texts), s, deadline_s, limits)
 
     async def run(
         self,
@@ -97,7 +95,7 @@ class Asking:
         s: Session,
         deadline_s: float,
         limits: Limits | None = None,
-        on_limit: OnLimit | None = None,
+        on_limit: Callable[[Skip], None] | None = None,
     ) -> Result:
         """What the flow ends with. ``deadline_s``: for all its calls together. ``limits``: those of the
         session, if none are given. ``on_limit``: told instead of the person.
@@ -106,16 +104,24 @@ class Asking:
         within, tell = limits or world.limits(s), on_limit or partial(self._over_limit, s)
 
         async def answer(prompt: Prompt, left_s: float) -> Reply:
-            call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within, tell))
+            call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within))
             under_way = self._calls.setdefault(s.id, set())
             under_way.add(call)
             try:
-                return await call
+                reply = await call
+            except Unavailable as e:
+                if e.limit is not None:
+                    tell(e.limit)
+                raise
             except asyncio.CancelledError:
                 me = asyncio.current_task()
                 if me is not None and me.cancelling():
                     raise
                 raise Unavailable(OFF, "gone") from None
+            else:
+                if reply.limit is not None:
+                    tell(reply.limit)
+                return reply
             finally:
                 under_way.discard(call)
                 if not under_way:

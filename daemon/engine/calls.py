@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
+from functools import partial
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import BadReply, Fault, ReflectdError, Unavailable, UserError
-from ..core.fast import Offered
-from ..core.guards import Skip
 from ..core.llm import Prompt, Usage
 from ..core.policy import POLICIES, Policy, account_of, judging
-from ..core.ports import Chooses, Clock, Provider
+from ..core.ports import Chooses, Client, Clock, Provider
 from ..core.session import Session
 from ..llm.offered import Fresh
 from ..llm.offline import OfflineProvider
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from ..core.fast import Offered
     from ..core.guards import Limits
     from ..core.llm import Reply
     from ..core.orders import RunJudge
@@ -45,63 +44,50 @@ if TYPE_CHECKING:
     from .hosts.host import Instance
     from .instances import Instances
 
-# Who may be asked: the providers with their budget, and how a host lends its models to its own sessions.
-
-# Which models each host offers: asked at most every five minutes, for the choice of a small one.
-#
-# A host that does not say (an older shim, no answer in time) is None: then the session's own model is
-# asked. That is logged once when it begins.
-
 HOSTS_KEPT: Final = 200
 
 
-@dataclass(slots=True)
-class _Host:
-    fresh: Fresh[Offered]
-    silent: bool = False
-
-
 class HostModels:
-    """One entry per host instance; the least recently asked goes first (I44)."""
+    """Which models each connected host offers: asked at most every five minutes, for the choice of a small
+    one. A host that does not say (an older shim, no answer in time) is None: then the session's own model is
+    asked, which is logged once. The least recently asked host is forgotten first (I44).
+    """
 
     def __init__(self, instances: Instances, clock: Clock, log: Logger) -> None:
         self._instances = instances
         self._clock = clock
         self._log = log
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, Fresh[Offered]] = {}
+        self._silent: set[str] = set()
 
     async def of(self, instance: Instance) -> Offered | None:
         """Provider ids and their models as this host has them, None when it does not say."""
-        host = self._hosts.pop(instance.id, None) or self._host(instance.id)
+        host = self._hosts.pop(instance.id, None)
+        if host is None:
+            host = Fresh(partial(self._read, instance.id), self._clock.monotonic)
         self._hosts[instance.id] = host
         while len(self._hosts) > HOSTS_KEPT:
             del self._hosts[next(iter(self._hosts))]
-        return await host.fresh.get()
-
-    def _host(self, identity: str) -> _Host:
-        async def load() -> Offered:
-            try:
-                found = await self._read(identity)
-            except ReflectdError as e:
-                if not host.silent:
-                    self._log.info(
-                        "the host does not say which models it offers; quick questions use the session's own",
-                        instance=identity,
-                        error=str(e),
-                    )
-                host.silent = True
-                raise
-            host.silent = False
-            return found
-
-        host = _Host(Fresh(load, self._clock.monotonic))
-        return host
+        self._silent &= self._hosts.keys()
+        return await host.get()
 
     async def _read(self, identity: str) -> Offered:
         instance = self._instances.get(identity)
-        if instance is None:
-            raise Unavailable("it said no hello to this daemon")
-        return await instance.host.offered(instance)
+        try:
+            if instance is None:
+                raise Unavailable("it said no hello to this daemon")
+            offered = await instance.host.offered(instance)
+        except ReflectdError as e:
+            if identity not in self._silent:
+                self._silent.add(identity)
+                self._log.info(
+                    "the host does not say which models it offers; quick questions use the session's own",
+                    instance=identity,
+                    error=str(e),
+                )
+            raise
+        self._silent.discard(identity)
+        return offered
 
 
 class Models:
@@ -161,6 +147,7 @@ class Models:
             judges=judges,
             host_of=lambda session: (self._sessions.get(session) or Session(id=session)).host,
             directory_of=lambda session: (self._sessions.get(session) or Session(id=session)).directory,
+            spawn=self._spawn,
         )
 
     def _own(
@@ -212,10 +199,6 @@ OVER_LIMIT: Final = "over the spend limit"
 MOST_TOKENS: Final = 20_000_000  # of one call: no model reads more
 
 
-OnLimit = Callable[[Skip], None]
-"""Told when a cap says no; its ``tell`` is for the person."""
-
-
 @dataclass(frozen=True, slots=True)
 class First:
     """Who would answer. ``vendor`` and ``model`` as price tables name them; ``most``: tokens of an answer."""
@@ -245,17 +228,28 @@ class Calls:
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     host_of: Callable[[str], str] = lambda _session: ""
     directory_of: Callable[[str], str] = lambda _session: ""
+    spawn: Callable[[Coroutine[Any, Any, None], str], object] | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
     _refusals: dict[str, int] = field(default_factory=dict)
+    _near: bool = False
 
-    async def ask(
-        self, prompt: Prompt, left_s: float, limits: Limits, on_limit: OnLimit | None = None
-    ) -> Reply:
-        """One reply, from the first provider that gives one. Raises ``Unavailable`` when none does, and
-        ``BadReply`` when what came is useless.
+    def near(self) -> None:
+        """A session works, so a call is near: the SDKs are loaded now, in threads. At the call it would take
+        seconds, and a daemon without sessions needs none.
+        """
+        if self._near or self.spawn is None:
+            return
+        self._near = True
+        for provider in self.providers:
+            if isinstance(provider, Client):
+                self.spawn(provider.warm(), "warm")
+
+    async def ask(self, prompt: Prompt, left_s: float, limits: Limits) -> Reply:
+        """One reply, from the first provider that gives one; its ``limit`` says which cap had the rules
+        judge. Raises ``Unavailable`` when nobody answers, and ``BadReply`` when what came is useless.
         """
         policy = POLICIES[prompt.purpose]
         end = self.clock.monotonic() + left_s
@@ -285,14 +279,10 @@ class Calls:
                     break
             else:
                 self._answered(_who(provider, prompt))
-                if over is not None and provider.name == "offline":
-                    _tell(over, on_limit)
-                return reply
-        if over is not None:
-            _tell(over, on_limit)
-            if "offline" in policy.order and self.rules is not None:
-                return await self._timed(self.rules, sent, end)
-        raise Unavailable(last)
+                return replace(reply, limit=over) if provider.name == "offline" else reply
+        if over is not None and "offline" in policy.order and self.rules is not None:
+            return replace(await self._timed(self.rules, sent, end), limit=over)
+        raise Unavailable(last, limit=over)
 
     async def first(self, prompt: Prompt) -> First | None:
         """Who would be asked first, None when there is no model. Nothing is sent but a look at its models."""
@@ -339,47 +329,33 @@ class Calls:
         """
         if provider.name == "offline":
             return await self._timed(provider, prompt, end)
-        tenacity = await asyncio.to_thread(import_module, "tenacity")  # 60 ms the first time
+        for attempt in count(1):
+            try:
+                return await self._call(provider, prompt, end, limits, attempt)
+            except Unavailable as e:
+                pause = self._pause(e, provider, policy, prompt, attempt, end)
+                if pause is None:
+                    raise
+                await self.sleep(pause)
+        raise AssertionError
 
-        def pause(attempt: int) -> float:
-            longest = min(policy.first_delay_s * 2 ** (attempt - 1), policy.max_delay_s)
-            share: float = self.random.uniform(1 - policy.jitter, 1 + policy.jitter)
-            return float(longest * share)
-
-        def passes(e: BaseException) -> bool:
-            if not isinstance(e, Unavailable):
-                return False
-            if e.fault == "model" and prompt.tier == "fast":  # refused: the next of the list is chosen
-                return isinstance(provider, Chooses) and self.clock.monotonic() < end
-            if e.fault not in policy.retry:
-                return False
-            wanted = e.retry_after_s or policy.first_delay_s
-            return wanted <= policy.max_delay_s and self.clock.monotonic() + wanted < end
-
-        def wait(state: object) -> float:
-            outcome = state.outcome  # type: ignore[attr-defined]  # tenacity's RetryCallState
-            error = outcome.exception()
-            asked = error.retry_after_s if isinstance(error, Unavailable) else None
-            if isinstance(error, Unavailable) and error.fault == "model":
-                return 0.0
-            longest = max(0.0, end - self.clock.monotonic())
-            attempt: int = state.attempt_number  # type: ignore[attr-defined]
-            return float(min(asked if asked is not None else pause(attempt), longest))
-
-        tries = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(policy.attempts),
-            retry=tenacity.retry_if_exception(passes),
-            wait=wait,
-            sleep=self.sleep,
-            reraise=True,
-        )
-        made = count(1)
-
-        async def call() -> Reply:
-            return await self._call(provider, prompt, end, limits, next(made))
-
-        reply: Reply = await tries(call)
-        return reply
+    def _pause(
+        self, e: Unavailable, provider: Provider, policy: Policy, prompt: Prompt, attempt: int, end: float
+    ) -> float | None:
+        """Seconds before this provider is called again; None when it is not."""
+        left_s = end - self.clock.monotonic()
+        if attempt == policy.attempts or left_s <= 0:
+            return None
+        if e.fault == "model" and prompt.tier == "fast":  # refused: the next of the list is chosen
+            return 0.0 if isinstance(provider, Chooses) else None
+        wanted = e.retry_after_s or policy.first_delay_s
+        if e.fault not in policy.retry or wanted > policy.max_delay_s or wanted >= left_s:
+            return None
+        if e.retry_after_s is not None:
+            return e.retry_after_s
+        longest = min(policy.first_delay_s * 2 ** (attempt - 1), policy.max_delay_s)
+        share: float = self.random.uniform(1 - policy.jitter, 1 + policy.jitter)
+        return float(min(longest * share, left_s))
 
     async def _call(
         self, provider: Provider, prompt: Prompt, end: float, limits: Limits, attempt: int
@@ -512,11 +488,6 @@ def _at_most(reserved: Reserved | None) -> Usage | None:
     if reserved is None:
         return None
     return Usage(reserved.tokens_in, reserved.tokens_out, reserved.usd)
-
-
-def _tell(no: Skip, on_limit: OnLimit | None) -> None:
-    if on_limit is not None:
-        on_limit(no)
 
 
 def _who(provider: Provider, prompt: Prompt) -> str:

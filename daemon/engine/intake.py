@@ -329,6 +329,8 @@ class Intake:
         if after is before:
             return
         world.sessions.put(after)
+        if after.busy:
+            world.calls.near()
         self._consequences(before, after, event)
         if instance.debug or world.settings.log.level == "debug":
             log = world.logger(after, debug=instance.debug)

@@ -131,6 +131,11 @@ class SdkClient:
         """The address as the SDK wants it."""
         return url
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the client is there."""
+        return self._client is not None
+
     async def warm(self) -> None:
         """Import the SDK and make the client, in a thread. Never fails: a fault shows at the first call."""
         with contextlib.suppress(Unavailable):

@@ -10,7 +10,7 @@ import pytest
 
 from daemon import log
 from daemon.core.errors import BadReply, Fault, Unavailable
-from daemon.core.guards import Limits, Skip
+from daemon.core.guards import Limits
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.engine.budget import Budget
 from daemon.engine.calls import HOLD_S, LONG_HOLD_S, Calls
@@ -252,12 +252,13 @@ async def test_a_call_that_would_pass_a_cap_is_not_made(
     await spend(db, spent, session)
     asked = model("anthropic", OK)
     d = desk(asked, budget=budget)
-    told: list[Skip] = []
+    limit = None
     try:
-        await d.calls.ask(PROMPT, 10.0, LIMITS, told.append)
+        await d.ask()
     except Unavailable as e:
         assert "over the spend limit" in str(e)
-    assert (len(asked.prompts), len(told)) == ((1, 0) if allowed else (0, 1))
+        limit = e.limit
+    assert (len(asked.prompts), limit is None) == ((1, True) if allowed else (0, False))
     db.close()
 
 
@@ -388,9 +389,8 @@ async def test_over_the_cap_rules_judge_where_only_a_model_was_chosen(tmp_path: 
     await spend(db, 2.0)
     d = desk(model("anthropic"), budget=budget)
     d.calls.rules = OfflineProvider()
-    told: list[Skip] = []
-    assert (await d.calls.ask(PROMPT, 10.0, LIMITS, told.append)).provider == "offline"
-    assert len(told) == 1
+    reply = await d.ask()
+    assert (reply.provider, reply.limit is not None) == ("offline", True)
     db.close()
 
 

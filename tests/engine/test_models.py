@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from daemon import config
+from daemon.llm.openai_compat import OpenAIProvider
 from daemon.store import ledger
 from daemon.testing import FakeClock
 from harness.models.api_servers import Fails, Says, llm_server
@@ -56,6 +57,26 @@ async def asked(folder: Path, text: str) -> dict[str, set[str]]:
         await host.disconnect()
         await sim.stop()
     return found
+
+
+async def test_an_sdk_is_loaded_when_a_session_works(tmp_path: Path) -> None:
+    """Not when the daemon starts, which may never need it, and not at the call, which would wait for it."""
+    settings = config.from_text("[judge]\nprovider = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9'")
+    sim = SimDaemon(tmp_path, FakeClock(), None, settings)
+    host = SimHost(str(tmp_path), sim.clock)
+    daemon = await sim.start()
+    (provider,) = (p for p in daemon.world.calls.providers if isinstance(p, OpenAIProvider))
+    try:
+        await host.connect(daemon)
+        await host.create("ses_o")
+        await sim.settle()
+        assert not provider.loaded
+        await host.types("ses_o")
+        await sim.settle()
+        assert provider.loaded
+    finally:
+        await host.disconnect()
+        await sim.stop()
 
 
 async def test_claude_codes_judge_leaves_opencode_its_own_model(tmp_path: Path) -> None:

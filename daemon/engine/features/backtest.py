@@ -108,15 +108,13 @@ class Backtest(Feature):
             schema=found.schema,
             max_tokens=max(1, min(found.max_tokens, 8_000)),
         )
-        over: list[str] = []
         try:
-            reply = await self._calls(found.provider).ask(
-                prompt, min(found.deadline_s, MOST_S), self._within(), lambda no: over.append(no.reason)
-            )
+            calls = self._calls(found.provider)
+            reply = await calls.ask(prompt, min(found.deadline_s, MOST_S), self._within())
         except BadReply as e:
             return {"state": "bad", "why": str(e), "raw": e.raw}
         except Unavailable as e:
-            return {"state": "over" if over else "silent", "why": over[0] if over else str(e)}
+            return {"state": "over", "why": e.limit.reason} if e.limit else {"state": "silent", "why": str(e)}
         return {"state": "answered", "reply": msgspec.to_builtins(reply)}
 
     def _calls(self, name: str) -> Calls:

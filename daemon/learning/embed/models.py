@@ -69,7 +69,7 @@ class OpenAIEmbedder(SdkClient):
     @property
     def loaded(self) -> bool:
         """See ``Embedder``: the client is there, and the server has answered."""
-        return self._client is not None and self._dimensions > 0
+        return super().loaded and self._dimensions > 0
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """See ``Embedder``."""
