@@ -48,7 +48,7 @@ HOOK_FIELDS = (
     "stop_hook_active", "session_crons", "promptSource", "commandMode",
 )  # fmt: skip
 QUERIES = (
-    "/v1/status", "/v1/sessions", "/v1/verdicts", "/v1/ledger", "/v1/why", "/v1/orders", "/v1/stream",
+    "/v1/status", "/v1/sessions", "/v1/verdicts", "/v1/why", "/v1/orders", "/v1/stream",
     "/v1/features/compaction/x", "/v1/hello", "/", "/v2/status", "/v1/%ff%00", "/v1/hooks/Stop",
 )  # fmt: skip
 PARAMETERS = ("session", "limit", "directory", "by", "since", "instance", "strict", "")

@@ -49,12 +49,9 @@ from .learning.page import LearnedPage
 from .learning.playbook.feature import Playbook
 from .learning.rules.feature import Preferences, Rules
 from .server import listener
-from .server.accepting import Accepting
-from .server.codec import MAX_BODY
-from .server.routes import Routes
+from .server.routes import MAX_BODY, Routes
 from .store.db import Database
-from .store.dead_letters import DeadLetters
-from .store.ledger import Ledger
+from .store.ledger import DeadLetters, Ledger
 from .store.outbox import Outbox
 from .store.sessions import Sessions
 from .store.verdicts import Verdicts
@@ -181,10 +178,7 @@ class Daemon:
 
         ``inherited``: the socket of a service manager. It stays where it is, and so does its address.
         """
-        e = self.engine
-        routes = Routes(
-            e.intake, e.instances, e.claude, self.status, e.features, self.site, e.upkeep, os.getuid()
-        )
+        routes = Routes(self.engine, self.status, self.site.asked, os.getuid())
         app = web.Application(client_max_size=MAX_BODY)
         routes.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -199,7 +193,7 @@ class Daemon:
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
                 loop.add_signal_handler(number, self.stopping.set)
         assert runner.server is not None  # noqa: S101 - `setup` made it
-        accepting = Accepting(sock, runner.server, self.world.health)
+        accepting = listener.Accepting(sock, runner.server, self.world.health)
         try:
             accepting.start()
             await self.run(ready)

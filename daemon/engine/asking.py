@@ -19,8 +19,7 @@ from ..core.ports import drive
 from ..core.question import Answer, Question, R, ask
 from ..judge.flow import judge
 from ..redact import redact_head
-from ..store import dead_letters
-from ..store.dead_letters import RAW_CHARS, DeadLetter
+from ..store.ledger import RAW_CHARS, DeadLetter, keep_letters
 from .calls import REFUSED
 from .world import DAY_MS
 
@@ -180,7 +179,7 @@ class Asking:
             self._world.log.warning(
                 "a reply broke the form", session=s.id, purpose=letter.purpose, why=letter.why
             )
-        self._world.later(*dead_letters.add(letters))
+        self._world.later(*keep_letters(letters))
 
     def _over_limit(self, s: Session, no: Skip) -> None:
         """A limit on spending said no: the person is told once a day."""

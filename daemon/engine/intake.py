@@ -21,7 +21,6 @@ from ..core.transcript import Model
 from ..core.verdict import Verdict
 from ..redact import redact
 from ..store import sessions as rows
-from ..store import switches
 from .features.feature import Switched
 from .threads import beside
 
@@ -218,7 +217,7 @@ class Intake:
         if tasks:
             await asyncio.wait(tasks, timeout=SETTLE_S)
 
-    async def switch(self, *, on: bool, session: str = "", directory: str = "") -> switches.Switched | None:
+    async def switch(self, *, on: bool, session: str = "", directory: str = "") -> rows.Switched | None:
         """The off switch of one session or one project; siblings are not touched (I40).
 
         ``session`` is an id or its beginning. None: there is no such session. Raises ``BadReply`` when
@@ -229,15 +228,15 @@ class Intake:
             session = world.sessions.only(session)
             if not session:
                 return None
-            done, _ = switches.session(world.sessions, session, on=on)
+            done, _ = world.sessions.switch_session(session, on=on)
             touched = [session]
         else:
             directory = directory.rstrip("/") or "/"
-            touched = switches.held(world.sessions, directory) if on else []
-            done, statement = switches.folder(world.sessions, directory, on=on, now=world.clock.now_ms())
+            touched = world.sessions.held_by(directory) if on else []
+            done, statement = world.sessions.switch_folder(directory, on=on, now=world.clock.now_ms())
             self._persist.add(statement)
             if not on:
-                touched = switches.held(world.sessions, directory)
+                touched = world.sessions.held_by(directory)
         for each in touched:
             s = world.sessions.get(each)
             if not on:

@@ -17,8 +17,7 @@ from ..judge.case import Templates
 from ..learning.embed.vectors import SharedEmbedder
 from ..log import Logger
 from ..store.db import Database
-from ..store.dead_letters import DeadLetters
-from ..store.ledger import Ledger
+from ..store.ledger import DeadLetters, Ledger
 from ..store.outbox import Outbox
 from ..store.sessions import Sessions
 from ..store.verdicts import Verdicts

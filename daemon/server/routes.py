@@ -1,61 +1,201 @@
-"""The routes of API v1: parse, call the engine, serialise. Nothing is decided here."""
+"""The routes of API v1: parse, call the engine, serialise. Nothing is decided here.
+
+Bodies are typed structs. Unknown fields are refused with the nearest name; hosts' own payloads (``data``)
+stay raw JSON here and are parsed leniently in ``hosts``.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
+from msgspec import Raw, Struct
 
 from .. import log
 from ..core.errors import BadReply, Rejected, Unavailable
 from ..engine.intake import Wire
 from ..engine.threads import beside
+from ..hosts.wire import mend
 from ..owners import peer_uid
-from ..store.verdicts import ALWAYS
-from .codec import (
-    API,
-    BY,
-    ID,
-    MAX_BATCH,
-    Ask,
-    Dash,
-    Events,
-    Hello,
-    Prune,
-    Result,
-    Switch,
-    absolute,
-    checked_status,
-    folder,
-    number,
-    read,
-)
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
+    from ..engine.engine import Engine
     from ..engine.features.feature import Route
-    from ..engine.features.registry import Features
-    from ..engine.hosts.claude_code import ClaudeCode
     from ..engine.hosts.host import Instance
-    from ..engine.instances import Instances
-    from ..engine.intake import Intake
     from ..engine.status import StatusReport
-    from ..engine.upkeep import Upkeep
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+API = 1
+MAX_BODY = 8 * 1024 * 1024
+MAX_BATCH = 500
+ID = 200
+MOST_PATH = 4_096
+LIMIT = 500
+ROUNDS = 1_000_000
 HOSTS = frozenset({"reflectd", "localhost"})
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-LIMIT = 500
-ROUNDS = 1_000_000
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+T = TypeVar("T")
 _log = log.get("server")
 _encode = msgspec.json.Encoder().encode
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+
+
+# --- bodies -------------------------------------------------------------------------------------------------
+
+Seq = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Name = Annotated[str, msgspec.Meta(max_length=ID)]
+Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class Hello(Struct, forbid_unknown_fields=True):
+    """``POST /v1/hello``."""
+
+    instance: str
+    host: Literal["opencode"]
+    mode: Literal["run", "serve", "tui", "unknown"]
+    pid: int
+    directory: str
+    api: Literal[1] = 1
+    version: str = ""
+    debug: bool = False
+
+
+class Event(Struct, forbid_unknown_fields=True):
+    """One event of a batch."""
+
+    seq: Seq
+    t: Millis
+    kind: str
+    data: Raw = Raw(b"{}")
+
+
+class Events(Struct, forbid_unknown_fields=True):
+    """``POST /v1/events``."""
+
+    instance: str
+    events: list[Event]
+
+
+class Result(Struct, forbid_unknown_fields=True):
+    """``POST /v1/results``."""
+
+    instance: str
+    id: str
+    status: Literal["done", "stale", "failed"]
+    data: Raw = Raw(b"null")
+    error: str = ""
+
+
+class Asked(Struct):
+    """The data of a question. ``call``: behind which tool call ``late_lessons`` would stand. ``model``: to
+    which a prompt goes, as ``provider/model``.
+    """
+
+    session: Name = msgspec.field(name="sessionID", default="")
+    message: Name = msgspec.field(name="messageID", default="")
+    text: str = ""
+    model: Name = ""
+    call: Name = msgspec.field(name="callID", default="")
+
+
+class Ask(Struct, forbid_unknown_fields=True):
+    """``POST /v1/ask``."""
+
+    instance: str
+    what: str
+    data: Asked = msgspec.field(default_factory=Asked)
+
+
+class Switch(Struct, forbid_unknown_fields=True):
+    """``POST /v1/switch``: exactly one of ``session`` and ``directory``."""
+
+    on: bool
+    session: str = ""
+    directory: str = ""
+
+
+class Dash(Struct, forbid_unknown_fields=True):
+    """``POST /v1/dashboard``: open it, or close it."""
+
+    stop: bool = False
+
+
+class Prune(Struct, forbid_unknown_fields=True):
+    """``POST /v1/prune``. ``trust``: a person says that the clock is right."""
+
+    trust: bool = False
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """The body as ``kind``. Raises ``BadReply`` with a message for people."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as e:
+        raise BadReply(_explain(str(e), kind)) from None
+    except msgspec.DecodeError as e:
+        mended = mend(body)  # JavaScript cuts emoji in halves
+        if mended != body:
+            return decode(mended, kind)
+        raise BadReply(f"the body is not JSON: {e}") from None
+    except (RecursionError, UnicodeDecodeError) as e:
+        raise BadReply(f"the body is not JSON: {e}") from None
+
+
+def _explain(message: str, kind: type) -> str:
+    unknown = _UNKNOWN.search(message)
+    if unknown is None:
+        return message
+    names = {f.encode_name for k in (kind, Event) for f in msgspec.structs.fields(k)}
+    near = difflib.get_close_matches(unknown.group(1), names, 1, 0.5)
+    return (
+        f"{message}. Did you mean `{near[0]}`?" if near else f"{message}. Known: {', '.join(sorted(names))}"
+    )
+
+
+async def read(body: bytes, kind: type[T]) -> T:
+    """As ``decode``; a long body is decoded beside the loop."""
+    return await beside(len(body), lambda: decode(body, kind))
+
+
+def absolute(path: str) -> str:
+    """A folder that a client names. Raises ``BadReply``."""
+    if not path.startswith("/"):
+        raise BadReply("`directory` must be an absolute path")
+    if len(path) > MOST_PATH:
+        raise BadReply(f"`directory` has more than {MOST_PATH} characters")
+    return path
+
+
+def _number(request: web.Request, name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query. Raises ``BadReply``."""
+    text = request.query.get(name, str(default))
+    fits = len(text) <= len(str(most)) and text.isascii() and text.isdigit() and least <= int(text) <= most
+    if not fits:
+        raise BadReply(f"`{name}` must be a number from {least} to {most}")
+    return int(text)
+
+
+def _limit(request: web.Request) -> int:
+    return _number(request, "limit", 50, 1, LIMIT)
+
+
+def _about(request: web.Request) -> tuple[str, str]:
+    """``session`` and ``directory`` of the query, "" where it has none. Raises ``BadReply``."""
+    directory = request.query.get("directory", "")
+    return request.query.get("session", "")[:ID], absolute(directory) if directory else ""
+
+
+# --- answers ------------------------------------------------------------------------------------------------
 
 
 def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - JSON
@@ -63,14 +203,25 @@ def answer(status: int = 200, **fields: Any) -> web.Response:  # noqa: ANN401 - 
     return web.Response(body=_encode({"api": API, **fields}), status=status, content_type=JSON)
 
 
-class Dashboard(Protocol):
-    """What opens and closes the dashboard (``daemon.web``)."""
+def _unknown(session: str) -> web.Response:
+    what = f"no session begins with {session[:ID]!r}" if session else "no session was judged yet"
+    return answer(404, error=f"{what}; `reflectd status` lists those that are known")
 
-    async def open(self) -> Mapping[str, Any]:
-        """A URL that works once, and for how long the dashboard stays when nobody looks at it."""
 
-    async def close(self) -> bool:
-        """Close it. False when it was not open."""
+async def _lines(request: web.Request, lines: AsyncIterator[bytes], first: bytes) -> web.StreamResponse:
+    """An endless NDJSON answer; ends when the client goes or the lines end."""
+    response = web.StreamResponse(headers={"content-type": NDJSON})
+    try:
+        await response.prepare(request)
+        if first:
+            await response.write(first)
+        async for line in lines:
+            if request.transport is None or request.transport.is_closing():
+                break
+            await response.write(line)
+    except (ConnectionResetError, RuntimeError):
+        pass  # the client went away
+    return response
 
 
 class Routes:
@@ -78,22 +229,16 @@ class Routes:
 
     def __init__(
         self,
-        intake: Intake,
-        instances: Instances,
-        claude: ClaudeCode,
+        engine: Engine,
         status: StatusReport,
-        features: Features,
-        dashboard: Dashboard,
-        upkeep: Upkeep,
+        dashboard: Callable[[bool], Awaitable[Mapping[str, Any]]],
         uid: int,
     ) -> None:
-        self._intake = intake
-        self._instances = instances
-        self._claude = claude
+        """``dashboard``: opens the dashboard, or closes it when it is given ``True``."""
+        self._engine = engine
+        self._intake = engine.intake
         self._status = status
-        self._features = features
         self._dashboard = dashboard
-        self._upkeep = upkeep
         self._uid = uid
         self._trusted: WeakSet[asyncio.Transport] = WeakSet()  # connections whose user was checked
 
@@ -113,13 +258,11 @@ class Routes:
             ("GET", "/v1/sessions", self.sessions),
             ("GET", "/v1/line", self.line),
             ("GET", "/v1/verdicts", self.verdicts),
-            ("GET", "/v1/ledger", self.ledger),
             ("GET", "/v1/why", self.why),
-            ("GET", "/v1/history", self.history),
             ("GET", "/v1/stream", self.stream),
             *(
                 (route.method, f"/v1/features/{feature}/{route.name}", self._of_feature(route))
-                for feature, route in self._features.routes()
+                for feature, route in self._engine.features.routes()
                 if not route.clicked
             ),
         )
@@ -137,6 +280,8 @@ class Routes:
             return answer(405, error=f"{request.path} takes {method}, not {request.method}")
 
         app.router.add_route("*", "/{any:.*}", self._guarded(no_route), expect_handler=_expected)
+
+    # --- hosts ---------------------------------------------------------------------------------------------
 
     async def hello(self, request: web.Request) -> web.Response:
         """``POST /v1/hello``."""
@@ -160,45 +305,36 @@ class Routes:
 
     async def orders(self, request: web.Request) -> web.StreamResponse:
         """``GET /v1/orders``: endless NDJSON; ends when the client goes or a newer stream comes."""
-        instance = self._known(request.query.get("instance", ""))
-        response = web.StreamResponse(headers={"content-type": NDJSON})
-        await response.prepare(request)
-        lines = self._intake.orders(instance)
+        lines = self._intake.orders(self._known(request.query.get("instance", "")))
         try:
-            async for line in lines:
-                if request.transport is None or request.transport.is_closing():
-                    break
-                await response.write(line)
-        except (ConnectionResetError, RuntimeError):
-            pass  # the shim went away; it reconnects
+            return await _lines(request, lines, b"")
         finally:
             await lines.aclose()  # type: ignore[attr-defined]
-        return response
 
     async def results(self, request: web.Request) -> web.Response:
         """``POST /v1/results``."""
         r = await read(await request.read(), Result)
         self._known(r.instance)
-        await self._intake.result(r.id, checked_status(r.status), r.data, r.error)
+        await self._intake.result(r.id, r.status, r.data, r.error)
         return answer()
 
     async def ask(self, request: web.Request) -> web.Response:
         """``POST /v1/ask``."""
         a = await read(await request.read(), Ask)
-        instance = self._known(a.instance)
-        data = {"session": a.data.session, "message": a.data.message, "text": a.data.text}
-        data |= {"model": a.data.model, "call": a.data.call}
-        return answer(**await self._intake.ask(instance, a.what, data))
+        return answer(
+            **await self._intake.ask(self._known(a.instance), a.what, msgspec.structs.asdict(a.data))
+        )
 
     async def hook(self, request: web.Request) -> web.Response:
         """``POST /v1/hooks/<Event>``: 200 with the hook's output, 204, or 422 with the text that wakes."""
         body = await request.read()
         strict = request.query.get("strict") == "1"
-        found = await self._claude.hook(
-            request.match_info["event"][:ID], body, request.headers, strict=strict
-        )
-        kind = JSON if found.status == 200 else "text/plain"
-        return web.Response(status=found.status, body=found.body or None, content_type=kind)
+        name = request.match_info["event"][:ID]
+        output = await self._engine.claude.hook(name, body, request.headers, strict=strict)
+        kind = JSON if output.status == 200 else "text/plain"
+        return web.Response(status=output.status, body=output.body or None, content_type=kind)
+
+    # --- changes -------------------------------------------------------------------------------------------
 
     async def switch(self, request: web.Request) -> web.Response:
         """``POST /v1/switch``."""
@@ -213,14 +349,14 @@ class Routes:
     async def dashboard(self, request: web.Request) -> web.Response:
         """``POST /v1/dashboard``."""
         d = await read(await request.read(), Dash)
-        if d.stop:
-            return answer(closed=await self._dashboard.close())
-        return answer(**await self._dashboard.open())
+        return answer(**await self._dashboard(d.stop))
 
     async def prune(self, request: web.Request) -> web.Response:
         """``POST /v1/prune``."""
         p = await read(await request.read(), Prune)
-        return answer(**await self._upkeep.prune(trust=p.trust))
+        return answer(**await self._engine.upkeep.prune(trust=p.trust))
+
+    # --- what the daemon says ------------------------------------------------------------------------------
 
     async def status(self, _: web.Request) -> web.Response:
         """``GET /v1/status``."""
@@ -232,63 +368,27 @@ class Routes:
 
     async def line(self, request: web.Request) -> web.Response:
         """``GET /v1/line``."""
-        return answer(**self._status.line(request.query.get("session", "")[:ID], folder(request.query)))
+        return answer(**self._status.line(*_about(request)))
 
     async def verdicts(self, request: web.Request) -> web.Response:
         """``GET /v1/verdicts``."""
-        session = request.query.get("session", "")
-        return answer(verdicts=self._status.verdicts(session, _limit(request)))
-
-    async def ledger(self, request: web.Request) -> web.Response:
-        """``GET /v1/ledger``."""
-        by = request.query.get("by", "")
-        if by and by not in BY:
-            raise BadReply(f"`by` must be one of {', '.join(sorted(BY))}")
-        since = number(request.query, "since", 0, 0, 2**53)
-        session = request.query.get("session", "")
-        return answer(**await self._status.ledger(session, since, _limit(request), BY.get(by)))
+        return answer(verdicts=self._status.verdicts(request.query.get("session", ""), _limit(request)))
 
     async def why(self, request: web.Request) -> web.Response:
         """``GET /v1/why``."""
-        session, directory = request.query.get("session", "")[:ID], folder(request.query)
-        found = await self._status.why(session, directory, number(request.query, "round", 0, 0, ROUNDS))
-        if found is None:
-            return _unknown(session)
-        return answer(**found)
-
-    async def history(self, request: web.Request) -> web.Response:
-        """``GET /v1/history``."""
-        session, directory = request.query.get("session", "")[:ID], folder(request.query)
-        since = number(request.query, "since", 0, 0, 2**53)
-        until = number(request.query, "until", ALWAYS, 0, ALWAYS)
-        after = request.query.get("after", "")[:ID]
-        limit = _limit(request)
-        query = {"session": session, "directory": directory, "since": since, "limit": limit}
-        found = await self._status.history(**query, until=until, after=after)
-        if found is None:
-            return answer(
-                404, error=f"no session begins with {session!r}; `reflectd history --all` lists those judged"
-            )
-        return answer(**found)
+        session, directory = _about(request)
+        explained = await self._status.why(session, directory, _number(request, "round", 0, 0, ROUNDS))
+        return answer(**explained) if explained is not None else _unknown(session)
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /v1/stream``: endless NDJSON; a reader that is slow loses the oldest lines."""
-        session = request.query.get("session", "")[:ID]
-        entries = self._status.stream.entries(session, folder(request.query))
+        entries = self._status.stream.entries(*_about(request))
         try:
             await anext(entries)  # refused before the answer begins
-            response = web.StreamResponse(headers={"content-type": NDJSON})
-            await response.prepare(request)
-            await response.write(b"\n")
-            async for entry in entries:
-                if request.transport is None or request.transport.is_closing():
-                    break
-                await response.write(b"\n" if entry is None else _encode({"api": API, **entry}) + b"\n")
-        except (ConnectionResetError, RuntimeError):
-            pass  # whoever watched went away
+            lines = (b"\n" if e is None else _encode({"api": API, **e}) + b"\n" async for e in entries)
+            return await _lines(request, lines, b"\n")
         finally:
             await entries.aclose()  # type: ignore[attr-defined]
-        return response
 
     def _of_feature(self, route: Route) -> Handler:
         """A route of a feature: it is given the query, or the object of the body."""
@@ -300,19 +400,21 @@ class Routes:
                 return answer(**await route.answer(dict(request.query)))
             body = await request.read()
             try:
-                found = await beside(len(body), lambda: msgspec.json.decode(body, type=dict[str, Any]))
+                asked = await beside(len(body), lambda: msgspec.json.decode(body, type=dict[str, Any]))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
                 raise BadReply(f"the body is not a JSON object: {e}") from None
             with self._intake.command():
-                return answer(**await route.answer(found))
+                return answer(**await route.answer(asked))
 
         return handle
 
     async def _end_streams(self, _: web.Application) -> None:
         self._status.stream.close()
 
+    # --- who may ask ---------------------------------------------------------------------------------------
+
     def _guarded(self, handler: Handler) -> Handler:
-        """Who may ask, and what a refusal looks like. A bug answers 500 and is logged, not shown.
+        """Who may ask, and how a refusal looks. A bug answers 500 and is logged, not shown.
 
         A wrapper and not a middleware: aiohttp's middleware chain costs as much as the routes themselves.
         """
@@ -358,10 +460,10 @@ class Routes:
         return ""
 
     def _known(self, instance: str) -> Instance:
-        found = self._instances.get(instance)
-        if found is None:
+        known = self._engine.instances.get(instance)
+        if known is None:
             raise Rejected(f"the instance {instance[:ID]!r} is not known here; say hello first")
-        return found
+        return known
 
 
 async def _expected(request: web.Request) -> web.Response | None:
@@ -372,12 +474,3 @@ async def _expected(request: web.Request) -> web.Response | None:
         request.writer.output_size = 0
         return None
     return answer(417, error=f"Expect: {expect[:ID]!r} is not understood; only 100-continue is")
-
-
-def _unknown(session: str) -> web.Response:
-    what = f"no session begins with {session[:ID]!r}" if session else "no session was judged yet"
-    return answer(404, error=f"{what}; `reflectd status` lists those that are known")
-
-
-def _limit(request: web.Request) -> int:
-    return number(request.query, "limit", 50, 1, LIMIT)

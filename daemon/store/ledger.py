@@ -1,4 +1,5 @@
-"""The ledger: one row per call of a model, with what it cost (None is unknown, never 0).
+"""The ledger: one row per call of a model, with what it cost (None is unknown, never 0), and the dead
+letters: replies that broke the form, kept to be looked at and counted by ``status`` (I48).
 
 Amounts of two currencies are never added up. Where a sum has one number, it is of the calls in USD.
 """
@@ -279,3 +280,61 @@ def by_name(db: Reads, days: int = 30) -> list[dict[str, object]]:
 def prune(now: int) -> Statement:
     """Retention: 400 days."""
     return (f"DELETE FROM ledger WHERE {old('ledger')}", [(now - KEEP_DAYS * DAY_MS,)])
+
+
+# --- dead letters -------------------------------------------------------------------------------------------
+
+LETTERS_KEPT: Final = 500
+RAW_CHARS: Final = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One reply; ``raw`` is redacted, at most ``RAW_CHARS``. ``at`` is epoch ms."""
+
+    at: int
+    purpose: str
+    session: str
+    provider: str
+    model: str
+    why: str
+    raw: str
+
+
+def keep_letters(letters: list[DeadLetter]) -> tuple[Statement, Statement]:
+    """The inserts; the oldest beyond ``LETTERS_KEPT`` go."""
+    return (
+        (
+            "INSERT INTO dead_letters (at, purpose, session, provider, model, why, raw) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [astuple(letter) for letter in letters],
+        ),
+        (
+            "DELETE FROM dead_letters WHERE id <= (SELECT max(id) FROM dead_letters) - ?",
+            [(LETTERS_KEPT,)],
+        ),
+    )
+
+
+class DeadLetters:
+    """The read side."""
+
+    def __init__(self, db: Reads) -> None:
+        self._db = db
+
+    def summary(self) -> dict[str, Any]:
+        """``{"count", "last_at", "last_why"}``; ``last_at`` is epoch ms, 0 when there is none."""
+        count, last = self._db.read("SELECT count(*), max(id) FROM dead_letters")[0]
+        if not count:
+            return {"count": 0, "last_at": 0, "last_why": ""}
+        at, why = self._db.read("SELECT at, why FROM dead_letters WHERE id = ?", (last,))[0]
+        return {"count": count, "last_at": at, "last_why": why}
+
+    def newest(self, session: str, limit: int) -> list[DeadLetter]:
+        """Newest first; of one session when it is given."""
+        rows = self._db.read(
+            "SELECT at, purpose, session, provider, model, why, raw FROM dead_letters "
+            "WHERE ? IN ('', session) ORDER BY id DESC LIMIT ?",
+            (session, limit),
+        )
+        return [DeadLetter(*row) for row in rows]

@@ -1,11 +1,13 @@
 """Session rows: the folded state, the ``seq`` marks, the off switches and our judge sessions.
 
-Sessions live in memory (an LRU of ``KEPT``) and are written through before any order leaves.
+Sessions live in memory (an LRU of ``KEPT``) and are written through before any order leaves. A folder that is
+switched off is off with everything below it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +29,21 @@ NAMED = 5  # ids or folders in a message
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What ``reflectd off`` or ``on`` changed. ``target``: the session's whole id, or the folder.
+    ``changed``: it was the other way before. ``off_above``: the folder that holds the target off all the
+    same, "" for none. ``off_below``: the first folders below the target that are off on their own.
+    ``sessions``: how many are stored of the folder.
+    """
+
+    target: str
+    changed: bool
+    off_above: str = ""
+    off_below: tuple[str, ...] = ()
+    sessions: int = 0
 
 
 class Sessions:
@@ -203,22 +220,35 @@ class Sessions:
         """The folders that are off, each with everything below it."""
         return sorted(self._off)
 
-    def count_in(self, directory: str) -> int:
-        """How many of a person's own sessions are stored of this folder and those below it."""
-        ((found,),) = self._db.read(
-            "SELECT count(*) FROM sessions WHERE top = 1 "
-            "AND (directory = ? OR directory >= ? AND directory < ?)",
-            (directory, *below(directory)),
-        )
-        return int(found)
+    def held_by(self, directory: str) -> list[str]:
+        """The sessions in memory that this folder's switch holds off."""
+        return [s.id for s in self.in_memory() if self.off_by(s.directory) == directory]
 
-    def switch(self, directory: str, *, on: bool, now: int) -> Statement:
-        """Flip the project switch; the statement stores it."""
+    def switch_session(self, identity: str, *, on: bool) -> tuple[Switched, Session]:
+        """Switch a known session. Its new state is put, and waits to be stored."""
+        before = self.get(identity) or Session(id=identity)
+        after = replace(before, off=not on)
+        self.put(after)
+        return Switched(identity, before.off is on, self.off_by(after.directory)), after
+
+    def switch_folder(self, directory: str, *, on: bool, now: int) -> tuple[Switched, Statement]:
+        """Switch a folder, with what is below it. The statement stores it."""
+        first, last = below(directory)
+        inside = tuple(f for f in self.off_folders() if first <= f < last and f != directory)
+        changed = (directory in self._off) is on
         if on:
             self._off.discard(directory)
-            return ("DELETE FROM switches WHERE directory = ?", [(directory,)])
-        self._off.add(directory)
-        return ("INSERT OR REPLACE INTO switches (directory, at) VALUES (?, ?)", [(directory, now)])
+            statement: Statement = ("DELETE FROM switches WHERE directory = ?", [(directory,)])
+        else:
+            self._off.add(directory)
+            statement = ("INSERT OR REPLACE INTO switches (directory, at) VALUES (?, ?)", [(directory, now)])
+        above = self.off_by(directory.rpartition("/")[0] or "/") if directory != "/" else ""
+        ((stored,),) = self._db.read(
+            "SELECT count(*) FROM sessions WHERE top = 1 "
+            "AND (directory = ? OR directory >= ? AND directory < ?)",
+            (directory, first, last),
+        )
+        return Switched(directory, changed, above, inside[:NAMED], int(stored)), statement
 
     def judge_sessions(self, directory: str) -> dict[str, int]:
         """Judge sessions of ours that were never reported deleted: id and when announced (epoch ms)."""

@@ -97,6 +97,10 @@ class Site:
         """Somebody may look at it."""
         return self._runner is not None
 
+    async def asked(self, stop: bool) -> Mapping[str, Any]:
+        """Open it, or close it, and what the socket answers to that."""
+        return {"closed": await self.close()} if stop else await self.open()
+
     async def open(self) -> Mapping[str, Any]:
         """A URL that works once; opens the port if it is not open yet."""
         async with self._lock:

@@ -128,6 +128,14 @@ class Daemon:
     def status(self) -> Json:
         return self.call("GET", "/v1/status")
 
+    def spent_by(self, by: str) -> list[Json]:
+        """The sums of the ledger, as `reflectd cost --by` prints them."""
+        command = [sys.executable, "-m", "daemon", "cost", "--by", by, "--days", "1", "--json"]
+        command += ["--state-dir", str(self.box.state)]
+        env = self.box.env(PYTHONPATH=str(REPO))
+        found: list[Json] = json.loads(subprocess.check_output(command, env=env))["groups"]
+        return found
+
     def session(self, session: str) -> Json:
         """What the daemon knows of a session; empty when nothing."""
         listed = self.call("GET", "/v1/sessions")["sessions"]

@@ -15,7 +15,7 @@ import pytest
 from daemon.core.errors import BadReply
 from daemon.engine.intake import Wire
 from daemon.engine.threads import KEPT, LARGE, Threads, beside
-from daemon.server import codec
+from daemon.server import routes
 from harness.machine.sandbox import REPO
 from tests.engine.features.test_stuck import World as StuckWorld
 from tests.engine.features.test_stuck import answer as stuck_answer
@@ -42,10 +42,10 @@ async def test_what_is_wrong_with_a_long_text_is_told() -> None:
 
 
 @pytest.mark.shows("I53")
-@pytest.mark.parametrize("kind", [codec.Hello, codec.Events, codec.Result, codec.Ask, codec.Switch])
+@pytest.mark.parametrize("kind", [routes.Hello, routes.Events, routes.Result, routes.Ask, routes.Switch])
 async def test_the_loop_goes_on_while_a_body_is_decoded(kind: type) -> None:
     """A body of megabytes holds up nobody else, of whatever kind it is."""
-    reading = asyncio.create_task(codec.read(LONG, kind))
+    reading = asyncio.create_task(routes.read(LONG, kind))
     await asyncio.sleep(0)
     assert not reading.done()
     with pytest.raises(BadReply):

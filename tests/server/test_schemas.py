@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import aiohttp
 import pytest
@@ -32,6 +32,7 @@ from daemon.core.orders import (
 )
 from daemon.core.transcript import Model
 from daemon.hosts.opencode.orders import order_object, wire_order
+from daemon.store.ledger import By
 
 REPO = Path(__file__).resolve().parents[2]
 SCHEMAS = {
@@ -281,8 +282,8 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
     for added in ("directory", "title", "feedback_sent"):
         del verdict[added]
     Draft202012Validator(VERDICT).validate(verdict)
-    for query in ("", "?session=ses_a", "?session=s", f"?directory={workspace}", "?directory=/elsewhere"):
-        status, found = await server.call("GET", f"why{query}")
+    for ask in ("", "?session=ses_a", "?session=s", f"?directory={workspace}", "?directory=/elsewhere"):
+        status, found = await server.call("GET", f"why{ask}")
         assert status == 200
         validator("why").validate(found)
         assert found["session"]["session"] == "ses_a"
@@ -290,23 +291,27 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
         assert found["verdicts"][0]["order"]["status"] == "done"
         assert found["ledger"]["sums"]["rules"] == 1
         assert [Path(p).parent for p in found["cases"]] == [workspace / ".reflection"]
-    for query in ("?session=s", f"?directory={workspace}", f"?directory={workspace / 'a'}"):
-        status, found = await server.call("GET", f"line{query}")
+    for ask in ("?session=s", f"?directory={workspace}", f"?directory={workspace / 'a'}"):
+        status, found = await server.call("GET", f"line{ask}")
         assert status == 200
         validator("line").validate(found)
         assert (found["session"], found["state"], found["round"]) == ("ses_a", "incomplete", 1)
-    for query in ("", "?session=s", f"?directory={workspace / 'a' / 'b'}", "?since=1&limit=1"):
-        status, found = await server.call("GET", f"history{query}")
-        assert status == 200
+    asked: list[Json] = [
+        {},
+        {"session": "s"},
+        {"directory": str(workspace / "a" / "b")},
+        {"since": 1, "limit": 1},
+    ]
+    for query in asked:
+        found = json.loads(json.dumps(await server.daemon.status.history(**query)))
         validator("history").validate(found)
         assert [(s["session"], len(s["rounds"])) for s in found["sessions"]] == [("ses_a", 1)]
-    assert (await server.call("GET", "history?directory=/elsewhere"))[1]["sessions"] == []
-    for query in ("", *(f"?by={by}" for by in ("day", "session", "model", "purpose", "provider"))):
-        status, found = await server.call("GET", f"ledger{query}")
-        assert status == 200
+    assert (await server.daemon.status.history(directory="/elsewhere") or {})["sessions"] == []
+    for by in (None, *get_args(By)):
+        found = json.loads(json.dumps(await server.daemon.status.ledger("", 0, 50, by)))
         validator("ledger").validate(found)
         assert [r["session"] for r in found["rows"]] == ["ses_a"]
-        assert [g["calls"] for g in found["groups"]] == ([1] if query else [])
+        assert [g["calls"] for g in found["groups"]] == ([1] if by else [])
 
 
 @pytest.mark.parametrize(
@@ -318,15 +323,7 @@ async def test_what_the_daemon_says_has_the_agreed_form(server: Server) -> None:
         ("why?session=ses_", 400),
         ("why?session=ses_one&round=1", 400),
         ("why?session=ses_one&round=x", 400),
-        ("history?session=nobody", 404),
-        ("history?session=ses_", 400),
-        ("history?directory=relative", 400),
-        ("history?since=yesterday", 400),
         ("line?directory=relative", 400),
-        ("ledger?by=moon", 400),
-        ("ledger?since=yesterday", 400),
-        ("ledger?limit=0", 400),
-        ("ledger?session=ses_", 400),
         ("stream?directory=relative", 400),
     ],
 )

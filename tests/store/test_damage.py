@@ -31,8 +31,7 @@ from daemon.learning.rules import feature
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
 from daemon.store import injections, ledger, outbox
-from daemon.store.dead_letters import DeadLetter
-from daemon.store.dead_letters import add as dead_letter
+from daemon.store.ledger import DeadLetter, keep_letters
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.engine.test_round import INCOMPLETE
 from tests.learning.lessons.rows import hexed, rich, vector
@@ -55,9 +54,6 @@ ROUTES = (
     "/v1/sessions",
     "/v1/verdicts",
     "/v1/verdicts?session=ses_a",
-    "/v1/ledger",
-    "/v1/ledger?by=day",
-    "/v1/ledger?by=session&session=ses_a",
     "/v1/why",
     "/v1/why?session=ses_a",
     "/v1/features/memory/list?limit=10",
@@ -95,7 +91,7 @@ async def tell_a_story(folder: Path) -> Path:
     later = Pending("ses_a", "nudge", "t", "u", now + 10_000, 10_000, 0)
     await sim.daemon.db.commit(
         timers.put(later),
-        *dead_letter([DeadLetter(now, "judge", "ses_a", "p", "m", "why", "raw")]),
+        *keep_letters([DeadLetter(now, "judge", "ses_a", "p", "m", "why", "raw")]),
         ledger.add(ledger.Entry(now, "judge", "ses_a", "p", "m", 1, 1, 0.5, 1, "ok")),
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),

@@ -235,14 +235,14 @@ async def test_retention(db: Database) -> None:
 async def test_switches_and_marks_survive(db: Database) -> None:
     """The project switch and the ``seq`` mark are read at the next start; siblings are not off."""
     kept = Sessions(db)
-    await db.commit(kept.switch("/w/one", on=False, now=NOW), sessions.mark({"host": 41}, NOW))
+    await db.commit(kept.switch_folder("/w/one", on=False, now=NOW)[1], sessions.mark({"host": 41}, NOW))
     await db.commit(sessions.mark({"host": 42}, NOW))
     again = Sessions(db)
     assert again.is_off("/w/one")
     assert not again.is_off("/w/one-and-a-half")
     assert [again.off_by(d) for d in ("/w/one/a/b", "/w", "/", "")] == ["/w/one", "", "", ""]
     assert (again.seq("host"), again.seq("nobody")) == (42, 0)
-    await db.commit(again.switch("/w/one", on=True, now=NOW))
+    await db.commit(again.switch_folder("/w/one", on=True, now=NOW)[1])
     assert not Sessions(db).is_off("/w/one")
 
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import argparse
 
     from ...paths import Paths
-    from ...store.sessions import Sessions
-    from ...store.switches import Switched
+    from ...store.sessions import Sessions, Switched
 
 STARTING_S = 5.0
 EPILOG = """examples:
@@ -130,7 +129,6 @@ def _store(where: Paths, body: dict[str, Any]) -> Switched:
     import asyncio
 
     from ...clock import SystemClock
-    from ...store import switches
     from ...store.db import Database
     from ...store.sessions import Sessions
 
@@ -142,10 +140,10 @@ def _store(where: Paths, body: dict[str, Any]) -> Switched:
         sessions = Sessions(db)
         if "session" in body:
             identity = _known(sessions, body["session"])
-            done, state = switches.session(sessions, identity, on=body["on"])
+            done, state = sessions.switch_session(identity, on=body["on"])
             statement = sessions.statement({identity: state}, clock.now_ms())
         else:
-            done, statement = switches.folder(sessions, body["directory"], on=body["on"], now=clock.now_ms())
+            done, statement = sessions.switch_folder(body["directory"], on=body["on"], now=clock.now_ms())
         asyncio.run(db.commit(statement, durable=True))
         return done
     finally:

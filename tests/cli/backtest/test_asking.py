@@ -196,10 +196,10 @@ async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
         assert (code, "it ends before 2.00 USD" in screen) == (0, True)
-        wait_until(lambda: daemon.call("GET", "/v1/ledger?by=account")["groups"], "a row", daemon.log)
-        groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
+        wait_until(lambda: daemon.spent_by("account"), "a row", daemon.log)
+        groups = daemon.spent_by("account")
         assert [(g["name"], g["answered"]) for g in groups] == [("asked", 1)]
-        purposes = daemon.call("GET", "/v1/ledger?by=purpose")["groups"]
+        purposes = daemon.spent_by("purpose")
         assert [g["name"] for g in purposes] == ["asked.judge"]
         assert daemon.call("GET", "/v1/verdicts?limit=5")["verdicts"] == []
         assert daemon.call("GET", "/v1/sessions")["sessions"] == []
@@ -245,7 +245,7 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
         assert (await asyncio.to_thread(ended, child))[0] == 130
 
         def counted() -> bool:
-            groups = daemon.call("GET", "/v1/ledger?by=account")["groups"]
+            groups = daemon.spent_by("account")
             return [(g["answered"], g["cancelled"]) for g in groups] == [(1, 1)]
 
         await asyncio.to_thread(wait_until, counted, "the end of the call", daemon.log)

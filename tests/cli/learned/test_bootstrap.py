@@ -62,7 +62,7 @@ class Site:
         return [p["text"] for section in found.values() for p in section]
 
     def accounts(self) -> Json:
-        found = self.daemon.call("GET", "/v1/ledger?by=account")["groups"]
+        found = self.daemon.spent_by("account")
         return {g["name"]: (g["answered"], g["cancelled"], g["failed"]) for g in found}
 
 
