@@ -9,7 +9,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
-from daemon.learning.playbook.points import Playbook, cited_ids, copy, deduplicate, empty, offered
+from daemon.api.playbook import extract_cited_ids
+from daemon.core.template import fill
+from daemon.learning.playbook.points import Playbook, copy, deduplicate, empty, lines_of
 from daemon.learning.playbook.project_playbook import load, save
 
 if TYPE_CHECKING:
@@ -46,14 +48,18 @@ def run(*, quick: bool) -> Table:
             book = playbook(size)
             saved = timed(lambda b=book: save(path, b, 0), runs)  # type: ignore[misc]
             loaded = timed(lambda: load(path), runs)
-            shown = timed(lambda b=book: offered(b, template), runs)  # type: ignore[misc]
+            shown = timed(lambda b=book: fill(template, {"key_points": lines_of(b)}), runs)  # type: ignore[misc]
             add(table, f"{size:,} points", {"load": loaded, "format": shown, "save": saved})
     for size in ALIKE:
         book = playbook(size)
         add(table, f"equal texts, {size:,} points", {"ms": timed(lambda b=book: deduplicate(copy(b)), runs)})  # type: ignore[misc]
     said = "I follow [pat-001] here, see [the docs](x) and a[0] = b[kpt_1]. "
     messages = [{"role": "assistant", "content": said * 1_000}] * (CHARACTERS // (len(said) * 1_000))
-    add(table, f"cited ids in {CHARACTERS // 1_000_000} MB", {"ms": timed(lambda: cited_ids(messages), runs)})
+    add(
+        table,
+        f"cited ids in {CHARACTERS // 1_000_000} MB",
+        {"ms": timed(lambda: extract_cited_ids(messages), runs)},
+    )
     table.notes.append("save writes the whole file and syncs it, after reading what was there")
     return table
 

@@ -6,24 +6,25 @@ out. The functions that ask a model never raise: without an answer their result 
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UserError
 from ..core.given import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..learning.playbook import curator, points, reflector
-from ..learning.playbook import reflector as questions
+from ..core.template import fill
+from ..learning.playbook import changes, points, questions
 from ..learning.playbook.points import SECTION_SLUGS
-from ..learning.playbook.reflector import Question
 from .asking import Asking, nonce, tell, template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ..learning.playbook.reflector import Flow
+    from ..learning.playbook.questions import Kind
 
 __all__ = [
     "BASE_DELAY",
@@ -49,7 +50,9 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
-_told: set[tuple[str, str]] = set()  # files that are no playbooks and missing models: each is told once
+_TEXTS = {"text": "text", "thinking": "thinking", "reasoning": "text"}
+"""Kind of a block of content → where its text is. What a tool was asked and answered is nobody's citation."""
+_told: set[tuple[str, str]] = set()  # files that are no playbooks, or were read in another form: once each
 
 
 # --- files -------------------------------------------------------------------------------------------
@@ -63,14 +66,12 @@ def load_playbook(path: str | Path) -> Json:
     """
     from ..learning.playbook.project_playbook import load
 
-    found = load(path)
-    if found.problem and (str(path), found.mark) not in _told:
-        _told.add((str(path), found.mark))
-        tell([f"{found.problem}; it is kept aside at the next save"])
-    elif found.told and (str(path), found.mark) not in _told:
-        _told.add((str(path), found.mark))
-        tell([f"{path}: {line}" for line in found.told])
-    return found.playbook
+    loaded = load(path)
+    if (str(path), loaded.mark) not in _told:
+        _told.add((str(path), loaded.mark))
+        tell([f"{loaded.problem}; it is kept aside at the next save"] if loaded.problem else [])
+        tell(f"{path}: {line}" for line in loaded.told)
+    return loaded.playbook
 
 
 def save_playbook(playbook: Json, path: str | Path) -> None:
@@ -83,11 +84,11 @@ def save_playbook(playbook: Json, path: str | Path) -> None:
     from ..learning.playbook.project_playbook import save
 
     now = time.time_ns() // 1_000_000
-    found = points.migrated(playbook)
+    whole, told = points.migrated(playbook)
     saved_at = datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="microseconds")
-    aside = save(path, found.playbook | {"last_updated": saved_at}, now)
+    aside = save(path, whole | {"last_updated": saved_at}, now)
     playbook["last_updated"] = saved_at
-    tell([f"{path}: {line}" for line in found.told])
+    tell(f"{path}: {line}" for line in told)
     if aside is not None:
         tell([f"{path} was no playbook; it is kept as {aside.name}"])
 
@@ -110,35 +111,50 @@ def save_diagnostic(content: str, name: str) -> str | None:
     from ..redact import redact
 
     try:
-        folder = resolve(
-            os.environ, state_dir=Asking().settings().daemon.state_dir, connects=False
-        ).diagnostics
+        state_dir = Asking().settings().daemon.state_dir
+        folder = resolve(os.environ, state_dir=state_dir, connects=False).diagnostics
     except UserError:
         return None
-    found = save(folder, f"{name}-{time.time_ns() // 1_000_000}", redact(str(content)))
-    return None if found is None else str(found)
+    kept = save(folder, f"{name}-{time.time_ns() // 1_000_000}", redact(str(content)))
+    return None if kept is None else str(kept)
 
 
 # --- values ------------------------------------------------------------------------------------------
 
 
 def extract_cited_ids(messages: Iterable[object]) -> list[str]:
-    """The ids in brackets in the assistant's messages, each once (REQ-REFL-001). Content is a text or a list
-    of blocks.
+    """The ids in brackets in the assistant's messages, each once, in order (REQ-REFL-001). Content is a text
+    or a list of blocks. What is no message is passed over.
     """
-    return points.cited_ids(messages)
+    said = (m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "assistant")
+    return list(
+        dict.fromkeys(name for content in said for text in _texts(content) for name in CITED.findall(text))
+    )
+
+
+def _texts(content: object) -> Iterator[str]:
+    """What is said in a message's content: the text itself, or the texts and thoughts of its blocks."""
+    for block in content if isinstance(content, list | tuple) else (content,):
+        text = block
+        if isinstance(block, Mapping) and block is not content:
+            text = block.get(_TEXTS.get(str(block.get("type", "text")), ""))
+        if isinstance(text, str):
+            yield text
 
 
 def format_playbook(playbook: Json) -> str:
     """What an agent is given: the points under their sections, in the template ``playbook.txt``. "" without
     points.
     """
-    return points.offered(_usable(playbook), load_template("playbook.txt"))
+    lines = points.lines_of(_usable(playbook))
+    return fill(load_template("playbook.txt"), {"key_points": lines}) if lines else ""
 
 
 def generate_keypoint_name(section_entries: Iterable[Any], slug: str) -> str:
     """The next name in a section: one above the highest that begins with ``slug``, such as ``pat-004``."""
-    return points.next_name(section_entries, slug)
+    names = (e.get("name") for e in section_entries if isinstance(e, dict))
+    taken = [name for name in names if isinstance(name, str)]
+    return points.Names(taken, points.highest(taken)).take(slug)
 
 
 def apply_bullet_tags(playbook: Json, bullet_tags: Any) -> Json:  # noqa: ANN401 - what a model said
@@ -150,8 +166,18 @@ def apply_bullet_tags(playbook: Json, bullet_tags: Any) -> Json:  # noqa: ANN401
 
 
 def update_playbook_data(playbook: Json, extraction_result: Mapping[str, Any]) -> Json:
-    """Add the new points, count the evaluations, prune; in place. Returns the same playbook."""
-    tell(points.update(_usable(playbook), extraction_result))
+    """Add the new points (texts, or ``{"text", "section"}``), count the evaluations (``{"name", "rating"}``),
+    prune; in this order, in place. Returns the same playbook.
+    """
+    names, said = points.names_of(_usable(playbook)), points.said_in(playbook)
+    new = extraction_result.get("new_key_points")
+    for item in new if isinstance(new, list | tuple) else ():
+        point: Mapping[str, Any] = item if isinstance(item, Mapping) else {"text": item}
+        text, section = point.get("text"), point.get("section", points.OTHERS)
+        if points.add(playbook, text, section, names, said) is None:
+            tell([f"{points.short(text)} is no new point: left out"])
+    tell(points.apply_tags(playbook, extraction_result.get("evaluations"), "rating"))
+    points.prune(playbook)
     return playbook
 
 
@@ -173,14 +199,24 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
     """A copy of the playbook with a curator's operations applied, at most ten, in their order. ``playbook``
     stays as it is.
     """
-    applied = curator.apply(points.migrated(playbook).playbook, operations)
-    tell(applied.skipped)
-    return applied.playbook
+    changed, skipped = changes.apply(points.migrated(playbook).playbook, operations)
+    tell(skipped)
+    return changed
 
 
 def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value in a model's text, by the four strategies of REQ-REFL-008; None when all fail."""
     return questions.extract_json(text)
+
+
+def _usable(playbook: Json) -> Json:
+    """The same dict, in today's form: another one is brought into it in place, and the changes are told."""
+    whole, told = points.migrated(playbook or points.empty())
+    if told or whole != playbook:
+        playbook.clear()
+        playbook.update(whole)
+        tell(told)
+    return playbook
 
 
 # --- models ------------------------------------------------------------------------------------------
@@ -190,79 +226,65 @@ async def run_reflector(messages: Any, playbook: Json, cited_ids: Any) -> Json: 
     """What the playbook was worth in a session: ``{"analysis": text, "bullet_tags": [{"name", "tag",
     "rationale"}]}``; empty values when no model answers. Never raises (REQ-REFL-003 to 006).
     """
-    return await reflected(Asking(), messages, playbook, cited_ids)
+    return await asked(Asking(), "reflect", playbook, messages, cited=cited_ids)
 
 
 async def run_curator(reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
     """What is to be changed: ``{"reasoning": text, "operations": [{"type", …}]}``; empty values when no model
     answers. Never raises.
     """
-    return await curated(Asking(), reflector_output, playbook)
+    return await asked(Asking(), "curate", playbook, reflector_output)
 
 
 async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
     """New points and ratings in one call: ``{"new_key_points": [text], "evaluations": [{"name",
     "rating"}]}``; empty lists when no model answers. Never raises.
     """
-    return await extracted(Asking(), messages, playbook)
+    return await asked(Asking(), "keypoints", playbook, messages)
 
 
-async def reflected(asking: Asking, messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401
-    """``run_reflector``, with somebody to ask."""
-
-    def flow(question: Question, book: Json) -> Flow:
-        return reflector.reflect(reflector.of_messages(question, messages, book, cited_ids))
-
-    return await _asked(asking, "reflector", flow, playbook, {"analysis": "", "bullet_tags": []})
+_PROMPTS: dict[Kind, str] = {"reflect": "reflector", "curate": "curator", "keypoints": "keypoints"}
 
 
-async def curated(asking: Asking, reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401
-    """``run_curator``, with somebody to ask."""
-
-    def flow(question: Question, book: Json) -> Flow:
-        return curator.curate(curator.curation(question, reflector_output, book))
-
-    return await _asked(asking, "curator", flow, playbook, {"reasoning": "", "operations": []})
-
-
-async def extracted(asking: Asking, messages: Any, playbook: Json) -> Json:  # noqa: ANN401
-    """``extract_keypoints``, with somebody to ask."""
-
-    def flow(question: Question, book: Json) -> Flow:
-        return reflector.extract(reflector.of_messages(question, messages, book, ()))
-
-    return await _asked(asking, "keypoints", flow, playbook, {"new_key_points": [], "evaluations": []})
-
-
-async def _asked(
-    asking: Asking, name: str, flow: Callable[[Question, Json], Flow], playbook: Json, nothing: Json
-) -> Json:
-    """The output of the flow that is made of the question and the playbook; ``nothing`` when anything
-    fails (INV-REFL-002).
+async def asked(asking: Asking, kind: Kind, playbook: Json, data: Any, cited: Any = ()) -> Json:  # noqa: ANN401
+    """The output of one question about the playbook; empty when anything fails (INV-REFL-002). ``data``:
+    messages, or a reflector's output. Nothing of it is cut.
     """
-    why, raw = "", ""
+    name, why, raw = _PROMPTS[kind], "", ""
+    output = questions.nothing(kind)
     try:
-        question = Question(nonce(), template(name, asking), tier="reflect", strict=False)
-        outcome = await asking.run(flow(question, points.migrated(playbook).playbook))
-        if not outcome.failed:
-            return outcome.output
-        why, raw = outcome.why, "\n".join(bad.raw for bad in outcome.bad)
+        book = points.migrated(playbook).playbook
+        if kind == "curate":
+            values = questions.of_points(questions.reflection_of(data), book)
+        else:
+            values = {"playbook": points.lines_of(book) or questions.NONE, "transcript": _transcript(data)}
+        if kind == "reflect":
+            values["cited_ids"] = ", ".join(f"[{name}]" for name in cited) or questions.NONE
+            values["quarantined"] = questions.NONE
+        how = questions.How(nonce(), template(name, asking), tier="reflect", strict=False)
+        answer = await asking.run(questions.ask(kind, how, values))
+        output = answer.found or output
+        why, raw = answer.why, "\n".join(bad.raw for bad in answer.bad)
     except Exception as error:  # noqa: BLE001 - a session's end must not fail because of what it taught
         why = f"{type(error).__name__}: {error}"
-    tell([f"{name}: {why}"])
-    try:
-        if asking.settings().log.level == "debug":
-            save_diagnostic(f"{why}\n{raw}", name)
-    except Exception:  # noqa: BLE001, S110 - wrong settings were told above
-        pass
-    return nothing
+    if why:
+        tell([f"{name}: {why}"])
+        try:
+            if asking.settings().log.level == "debug":
+                save_diagnostic(f"{why}\n{raw}", name)
+        except UserError:  # wrong settings were told above
+            pass
+    output.pop("confirmed", None)  # nothing waits for confirmation here
+    return output
 
 
-def _usable(playbook: Json) -> Json:
-    """The same dict, in today's form: another one is brought into it in place, and the changes are told."""
-    found = points.migrated(playbook or points.empty())
-    if found.told or found.playbook != playbook:
-        playbook.clear()
-        playbook.update(found.playbook)
-        tell(found.told)
-    return playbook
+def _transcript(messages: Iterable[object]) -> str:
+    """All that the messages hold. Blocks that are no texts (calls, results) are shown as JSON."""
+    said = []
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        blocks = content if isinstance(content, list | tuple) else [content]
+        shown = [" ".join(_texts([b])) or json.dumps(b, ensure_ascii=False, default=str) for b in blocks if b]
+        if shown and isinstance(message, Mapping):
+            said.append(f"{message.get('role', '?')}: " + "\n".join(shown))
+    return "\n\n".join(said) or "(nothing was said)"

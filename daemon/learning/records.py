@@ -14,8 +14,8 @@ from ..core.errors import UserError
 from ..core.given import folded, known_as
 from ..core.shares import wilson
 from . import tables
-from .playbook.playbooks import blocked_in, rules_of
 from .playbook.points import each, harms
+from .playbook.project_playbook import blocked_in, rules_of
 from .rules import preferences
 from .rules.journal import is_due, ranked
 from .rules.standing import NOTES, WORKSHOP, wear

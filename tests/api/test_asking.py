@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from daemon.api.asking import Asking
-from daemon.api.playbook import BASE_DELAY, MAX_RETRIES, curated, extracted, reflected
+from daemon.api.playbook import BASE_DELAY, MAX_RETRIES, asked
 from daemon.core.errors import UserError
 from daemon.testing import FakeClock
 from harness.models.api_servers import Cuts, Fails, LlmServer, Says
@@ -36,6 +36,10 @@ class Pauses:
         return Asking(env, self.sleep, Random(1), self.clock)
 
 
+async def reflected(asking: Asking) -> Json:
+    return await asked(asking, "reflect", book(), TALK)
+
+
 @pytest.mark.shows("REQ-REFL-003")
 @pytest.mark.parametrize("passing", [Fails(429), Fails(500), Fails(503), Fails(529), Cuts(b"")])
 async def test_req_refl_003_what_passes_is_tried_again_with_growing_pauses(
@@ -44,7 +48,7 @@ async def test_req_refl_003_what_passes_is_tried_again_with_growing_pauses(
     """Three attempts, 2 s and 4 s apart, give or take a quarter."""
     pauses = Pauses()
     server.script(passing, passing, Says(json.dumps(FINE)))
-    assert await reflected(pauses.asking(env), TALK, book(), []) == FINE
+    assert await reflected(pauses.asking(env)) == FINE
     assert len(server.got) == MAX_RETRIES
     for i, slept in enumerate(pauses.slept):
         assert BASE_DELAY * 2**i * 0.75 <= slept <= BASE_DELAY * 2**i * 1.25
@@ -58,7 +62,7 @@ async def test_scn_refl_005_01_an_unreachable_api(
     """All attempts are used, then the result is empty; stdout stays the caller's."""
     pauses = Pauses()
     env["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
-    assert await reflected(pauses.asking(env), TALK, book(), []) == NOTHING
+    assert await reflected(pauses.asking(env)) == NOTHING
     assert len(pauses.slept) == MAX_RETRIES - 1
     out = capsys.readouterr()
     assert "nothing listens at" in out.err
@@ -69,7 +73,7 @@ async def test_what_does_not_pass_is_not_tried_again(server: LlmServer, env: dic
     """A wrong key stays wrong."""
     pauses = Pauses()
     server.script(Fails(401))
-    assert await curated(pauses.asking(env), NOTHING, book()) == {"reasoning": "", "operations": []}
+    assert await asked(pauses.asking(env), "curate", book(), NOTHING) == {"reasoning": "", "operations": []}
     assert pauses.slept == []
 
 
@@ -79,7 +83,7 @@ async def test_the_transcript_is_sent_without_secrets(server: LlmServer, env: di
     server.script(Says(json.dumps({"new_key_points": [], "evaluations": []})))
     secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY"
     talk = [{"role": "user", "content": f"export AWS_SECRET_ACCESS_KEY={secret}"}]
-    await extracted(Pauses().asking(env), talk, book(point("pat-001", "a")))
+    await asked(Pauses().asking(env), "keypoints", book(point("pat-001", "a")), talk)
     assert secret not in server.got[0].user[0]
     assert "redacted" in server.got[0].user[0]
 
@@ -91,7 +95,7 @@ async def test_con_ace_003_anthropic_is_asked_first(server: LlmServer, env: dict
     fine = Says(json.dumps(FINE))
     server.script(fine, Fails(401), fine, fine)
     for given in (both, both, both | {"ANTHROPIC_API_KEY": ""}):
-        assert await reflected(Pauses().asking(given), TALK, book(), []) == FINE
+        assert await reflected(Pauses().asking(given)) == FINE
     assert [got.wire for got in server.got] == ["anthropic", "anthropic", "openai", "openai"]
 
 
@@ -111,7 +115,7 @@ async def test_nobody_to_ask_is_said(
     asking = Pauses().asking({**env, **more})
     with pytest.raises(UserError, match=why):
         asking.providers()
-    assert await reflected(asking, TALK, book(), []) == NOTHING
+    assert await reflected(asking) == NOTHING
     assert why in capsys.readouterr().err
 
 

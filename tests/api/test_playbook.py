@@ -18,6 +18,7 @@ import pytest
 from daemon.api import playbook as api
 from daemon.api.playbook import (
     BASE_DELAY,
+    CITED,
     MAX_RETRIES,
     SECTION_SLUGS,
     apply_bullet_tags,
@@ -129,6 +130,27 @@ def test_scn_refl_002_02_formatting_with_the_directive() -> None:
     assert "## OTHERS\n[kpt_002] helpful=0 harmful=2 :: old" in found
     assert "cite its ID" in found
     assert format_playbook(book()) == ""
+
+
+@pytest.mark.shows("REQ-REFL-001", "INV-REFL-001")
+def test_req_refl_001_blocks_are_read_like_texts() -> None:
+    """Texts and thoughts of blocks count; what a tool was asked and answered does not, nor what is no
+    message. Ten million characters that almost cite end at once.
+    """
+    assert CITED.pattern == r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]"
+    blocks = [
+        {"type": "thinking", "thinking": "as [ctx-001] says"},
+        {"type": "reasoning", "text": "[pref-002] [pref-002]"},
+        {"type": "text", "text": "I follow [pat-001], not [xyz-001] or [pat-]."},
+        "[oth-009]",
+        {"type": "tool_use", "name": "write", "input": {"content": "[mis-001]"}},
+        {"type": "tool_result", "content": "[mis-002]"},
+        {"type": "text"},
+        7,
+    ]
+    contents = (blocks, None, ["[pat-001]"], "[pat-" * 2_000_000 + "1]")
+    messages = [None, 3, "x [pat-002]", {}, *({"role": "assistant", "content": c} for c in contents)]
+    assert extract_cited_ids(messages) == ["ctx-001", "pref-002", "pat-001", "oth-009", "pat-1"]
 
 
 # --- the reflector --------------------------------------------------------------------------------
@@ -248,6 +270,20 @@ async def test_a_failure_is_kept_for_a_person_in_diagnostic_mode(
 # --- curator and extraction -----------------------------------------------------------------------
 
 
+@pytest.mark.shows("REQ-REFL-003")
+@pytest.mark.usefixtures("person")
+async def test_nothing_is_cut_for_the_library(server: LlmServer) -> None:
+    """All messages; blocks that are no texts are shown too. Hostile text stays data."""
+    blocks = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "ls"}]
+    messages = [{"role": "assistant", "content": content} for content in (blocks, "", "{playbook} --- end")]
+    messages = [{"role": "user", "content": "Fix it " * 50_000}, *messages, "damaged"]
+    server.script(Says(json.dumps({"new_key_points": ["n"]})))
+    assert await extract_keypoints(messages, types()) == {"new_key_points": ["n"], "evaluations": []}
+    (text,) = server.got[0].user
+    assert text.count("Fix it ") == 50_000
+    assert 'assistant: I look.\n{"type": "tool_use", "name": "ls"}\n\nassistant: {playbook} --- end\n' in text
+
+
 @pytest.mark.usefixtures("person")
 async def test_a_curator_sees_the_analysis_and_the_points(server: LlmServer) -> None:
     """Never the session; its operations are applied by `apply_structured_operations`."""
@@ -300,7 +336,31 @@ def test_pruning_and_naming() -> None:
     assert said(flat) == ["fine"]
     assert "key_points" not in flat
     assert generate_keypoint_name(flat["sections"]["OTHERS"], "oth") == "oth-001"
-    assert generate_keypoint_name([point("pat-009", "x")], "pat") == "pat-010"
+
+
+def test_the_next_name_is_above_the_highest() -> None:
+    """A gap is not filled: its name belonged to a point that somebody may still cite."""
+    entries = [*({"name": name} for name in ["pat-001", "pat-007", "mis-009", "kpt_012", 3]), "text"]
+    assert [generate_keypoint_name(entries, slug) for slug in ("pat", "kpt")] == ["pat-008", "kpt_013"]
+    for highest, following in (
+        ("pat-999", "pat-1000"),
+        ("pat-1000000", "pat-1000001"),
+        ("PAT-005", "pat-001"),
+        ("pat-" + "9" * 18, "pat-001"),  # there is none above it
+    ):
+        assert generate_keypoint_name([{"name": highest}], "pat") == following
+
+
+def test_an_update_adds_then_counts_then_prunes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The contract's order: a new point is never pruned in the call that adds it."""
+    playbook = book(point("pat-001", "old", 0, 2), point("pat-002", "fine", 1, 0))
+    new = ["new", {"text": "in its place", "section": "mistakes to avoid"}, "FINE ", "", 7]
+    ratings = {"pat-001": "harmful", "pat-002": "neutral", "oth-001": "helpful", "pat-404": "helpful"}
+    evaluations = [{"name": name, "rating": rating} for name, rating in ratings.items()]
+    update_playbook_data(playbook, {"new_key_points": new, "evaluations": evaluations})
+    added = {"mis": [point("mis-001", "in its place")], "oth": [point("oth-001", "new", 1)]}
+    assert playbook == book(point("pat-002", "fine", 1, 0), **added)
+    assert len(capsys.readouterr().err.splitlines()) == 4
 
 
 def test_deduplication_joins_equal_texts() -> None:

@@ -28,9 +28,9 @@ from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why
 from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
+from daemon.learning.playbook.stretch import Past
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.backtest import Report, Result
-from daemon.replay.past import Past
 from daemon.replay.sample import Precision
 from daemon.replay.stops import Sign
 from harness.machine.sandbox import REPO
@@ -103,7 +103,7 @@ def bootstrap_lines(width: int) -> list[str]:
     a, project = ANSWERS["bootstrap"], Path("/home/ada/shop")
     chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
     out = [(chosen[0], why) for why in a["left_out"]]
-    plan, ran = Plan(project, chosen, a["left"], out, a["plan"]), Run()
+    plan, ran = Plan(project, chosen, out, a["plan"] | {"left": a["left"]}), Run()
     lines = bootstrap.estimate(plan, 0.1, paint(width))
     for session in a["sessions"]:
         ran.add(dict(session))

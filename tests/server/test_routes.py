@@ -199,7 +199,7 @@ def test_results_that_come_twice(daemon: Daemon) -> None:
         (400, "GET", "/v1/verdicts?limit=x"),
         (400, "GET", "/v1/sessions?limit=0000019999"),
         (400, "GET", "/v1/sessions?limit=000001" + "9" * 5000),
-        (400, "GET", "/v1/features/playbook/waiting?directory=%00"),
+        (400, "GET", "/v1/features/playbook/points?directory=%00"),
     ],
 )
 def test_wrong_routes_methods_and_queries(daemon: Daemon, status: int, method: str, route: str) -> None:

@@ -14,18 +14,21 @@ from __future__ import annotations
 import math
 import os
 import time
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...client import request
+from ...core.cuts import tokens
 from ...core.errors import ReflectdError, UserError, told, words
 from ...core.words import PROVIDERS
 from ...hosts.claude_code.past import named as folder_of
 from ...hosts.claude_code.past import projects
+from ...learning.playbook.questions import of_stretch
+from ...learning.playbook.stretch import Past, of_past
 from ...paths import find_socket
-from ...replay.past import Known, Past, past_of, prompt_tokens
 from ..progress import Progress
 from ..render import Paint, clock, count, money, place, plain, print_json, short
 from ..setup.confirm import agreed
@@ -35,116 +38,54 @@ from .learned import About, Json
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from ...core.transcript import Transcript
     from ...paths import Paths
     from ...store.readonly import Reads
 
+ROUTE: Final = "/v1/features/playbook/"
+PLAN_S: Final = 60.0
+SESSION_S: Final = 900.0  # two answers of a model, each tried three times, after those of another look back
 QUIET_S: Final = 120.0  # a file that was written to since then may belong to a session that is open
 VERDICTS: Final = 500
+SILENT_MOST: Final = 3  # sessions in a row without an answer: then there is no model
+MOST: Final = 10_000
+REFUSAL: Final = (
+    "there is no terminal to ask on: look at the estimate with --dry-run, then add --yes. Nothing was asked"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A session that was read. ``past`` has no stretch here, so that many of them take no room; ``tokens``:
-    of its prompt, at most, 0 for one that is left out.
+    """A session that was read. ``past`` has no stretch: ``packed`` is that, as it is sent, and ``tokens`` its
+    size for a model.
     """
 
     path: Path
     host: str
     past: Past
     tokens: int = 0
+    packed: bytes = b""
+
+    @property
+    def about(self) -> Json:
+        """What is told of it."""
+        return {
+            "session": self.past.session, "host": self.host, "at": self.past.at, "title": self.past.title
+        }  # fmt: skip
 
 
-def files_of(project: Path, env: Mapping[str, str], named: list[str]) -> list[Path]:
-    """The files to read, oldest first where nobody named them. Raises ``UserError`` when there are none."""
-    if named:
-        return [Path(name).expanduser() for name in named]
-    names = dict.fromkeys((str(project), os.path.realpath(project)))
-    places = [projects(env) / folder_of(name) for name in names]
-    found = [file for place in places for file in sessions(place)]
-    if not found:
-        raise UserError(
-            f"Claude Code has no session of {project} in {projects(env)}; a session of opencode is given as "
-            "a file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap FILE`"
-        )
-    return found
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``chosen``: the sessions to look back on, oldest first. ``out``: those that are left out, with the
+    reason. ``told``: the daemon's estimate; its ``left`` is how many there are without --limit.
+    """
 
-
-def read_all(
-    files: list[Path], reader: Reader, template: str, told: Callable[[int, str], None]
-) -> list[Found]:
-    """All sessions, in order of time. ``template``: the reflector's prompt. ``told``: how far it is."""
-    found, seen = list[Found](), set[str]()
-    for done, path in enumerate(files):
-        told(done, path.stem)
-        host = "claude-code"
-        try:
-            host, past = reader.read(path, seen)
-        except (ReflectdError, OSError) as e:
-            past = Past(path.stem, 0, why=words(e).removeprefix(f"{path}: "))
-        except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
-            past = Past(path.stem, 0, why=f"a bug of reflectd: {type(e).__name__}: {e}")
-        if past.session in {f.past.session for f in found if not f.past.why}:
-            past = replace(past, stretch=None, why="another file has this session")
-        seen |= past.marks
-        size = prompt_tokens(past.stretch, template) if past.stretch is not None else 0
-        found.append(Found(path, host, replace(past, stretch=None), size))
-    return sorted(found, key=lambda f: (f.past.at, f.past.session))
-
-
-class Reader:
-    """Reads one file after the other. ``named``: the person named the files."""
-
-    def __init__(self, project: Path, db: Reads, *, named: bool) -> None:
-        from ...files.project import project_rule_lines
-
-        self._project = os.path.realpath(project)
-        self._rules = project_rule_lines(str(project))
-        self._db = db
-        self._named = named
-
-    def read(
-        self, path: Path, seen: Collection[str] = (), only: Collection[str] | None = None
-    ) -> tuple[str, Past]:
-        """Its host, and the session. Raises ``UserError`` and ``Unavailable``."""
-        host, transcript = self._transcript(path)
-        if not self._named and time.time() - path.stat().st_mtime < QUIET_S:
-            return host, Past(transcript.session, 0, why="it was written to a moment ago, so it may be open")
-        if transcript.directory and os.path.realpath(transcript.directory) != self._project:
-            return host, Past(transcript.session, 0, why=f"it is a session of {transcript.directory}")
-        known = self._known(transcript.session)
-        return host, past_of(transcript, host, known, seen=seen, only=only, project=self._rules)
-
-    def _transcript(self, path: Path) -> tuple[str, Transcript]:
-        import msgspec
-
-        from ...files.cases import read_file
-        from ...hosts.claude_code.transcript import every_task
-        from ...hosts.opencode.export import parse_export
-
-        if not path.exists():
-            raise UserError("there is no such file")
-        if is_transcript_file(path):
-            return "claude-code", every_task(path)
-        try:
-            found = parse_export(msgspec.json.decode(read_file(path)))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ReflectdError) as e:
-            said = f"neither a transcript of Claude Code nor what `opencode export` prints: {e}"
-            raise UserError(said) from None
-        return "opencode", found if found.session else replace(found, session=path.stem)
-
-    def _known(self, session: str) -> Known:
-        from ...store import injections
-        from ...store.verdicts import Verdicts
-
-        given = injections.behind_calls(self._db, session)
-        verdicts = (kept.verdict for kept in Verdicts(self._db).newest(session, VERDICTS))
-        return Known(given, {v.turn: v for v in verdicts})
-
-
-SILENT_MOST: Final = 3  # sessions in a row without an answer: then there is no model
+    project: Path
+    chosen: list[Found]
+    out: list[tuple[Found, str]]
+    told: Json
 
 
 @dataclass(slots=True)
@@ -157,41 +98,21 @@ class Run:
     spent: Json = field(default_factory=lambda: {"usd": 0.0, "tokens": 0})
     stopped: str = ""
     code: int = 0
-    _silent: int = 0
 
     def add(self, session: Json) -> None:
         """One more session; afterwards ``stopped`` says whether another one is to be tried."""
         self.spent = session.pop("spent", self.spent)
         self.sessions.append(session)
-        silent = session["state"] == "silent"
-        self._silent = self._silent + 1 if silent else 0
-        if silent:
-            self.code = 1
         if session["state"] == "over":
             self.stopped, self.code = session["why"], 0 if session["limit"] == "command_limit" else 1
-        elif self._silent == SILENT_MOST:
-            self.stopped = session["why"]
+        elif session["state"] == "silent":
+            self.code = 1
+            if [s["state"] for s in self.sessions[-SILENT_MOST:]] == ["silent"] * SILENT_MOST:
+                self.stopped = session["why"]
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """``chosen``: the sessions to look back on, oldest first; ``left``: how many there are without --limit.
-    ``out``: those that are left out, with the reason. ``told``: the daemon's estimate.
-    """
-
-    project: Path
-    chosen: list[Found]
-    left: int
-    out: list[tuple[Found, str]]
-    told: Json
-
-
-ROUTE: Final = "/v1/features/playbook/"
-PLAN_S: Final = 60.0
-SESSION_S: Final = 900.0  # two answers of a model, each tried three times, after those of another look back
-REFUSAL: Final = (
-    "there is no terminal to ask on: look at the estimate with --dry-run, then add --yes. Nothing was asked"
-)
+    def number(self, what: str) -> int:
+        """How many texts are ``new`` or ``confirmed``."""
+        return sum(len(s.get(what, ())) for s in self.sessions)
 
 
 def bootstrap(args: argparse.Namespace) -> int:
@@ -203,8 +124,7 @@ def bootstrap(args: argparse.Namespace) -> int:
     if not (args.yes or args.dry_run) and (args.json or not attended()):
         raise UserError(REFUSAL)  # before anything is read
     about = About.of(args)
-    project, where = about.rules.project, about.where
-    plan = _plan(args, project, where)
+    plan = _plan(args, about.rules.project, about.where)
     if not args.json:
         print("\n".join(estimate(plan, args.max_cost, Paint())), flush=True)
     if args.max_cost is not None and plan.told["usd"] is None:
@@ -214,7 +134,7 @@ def bootstrap(args: argparse.Namespace) -> int:
         if not agreed(args, f"Look back on {count(len(plan.chosen), 'session')}?", REFUSAL):
             say("Nothing was asked.")
             return 1
-        _run(args, plan, where, ran)
+        _run(args, plan, about.where, ran)
     if args.json:
         print_json(_object(plan, ran))
     elif ran.sessions or ran.stopped:
@@ -222,61 +142,136 @@ def bootstrap(args: argparse.Namespace) -> int:
     return ran.code
 
 
+# --- reading the sessions -----------------------------------------------------------------------------------
+
+
 def _plan(args: argparse.Namespace, project: Path, where: Paths) -> Plan:
     """Read all sessions, and ask the daemon what it would do: first whether it may do anything at all."""
+    body: Json = {"directory": str(project), "hosts": [] if args.files else ["claude-code"], "sessions": []}
+    files = _files(project, args.files)
+    request(find_socket(where), "POST", f"{ROUTE}bootstrap-plan", body, PLAN_S)
+    every = read_all(files, project, where, named=bool(args.files))
+    body["sessions"] = [
+        {"session": f.past.session, "host": f.host, "tokens": f.tokens} for f in every if f.packed
+    ]
+    body |= {"hosts": [], "limit": args.limit or MOST}
+    answer = request(find_socket(where), "POST", f"{ROUTE}bootstrap-plan", body, PLAN_S)
+    whys = [(f, f.past.why or answer["skipped"].get(f.past.session, "")) for f in every]
+    chosen = [f for f, why in whys if not why][: args.limit]
+    return Plan(project, chosen, [(f, why) for f, why in whys if why], answer)
+
+
+def _files(project: Path, named: list[str]) -> list[Path]:
+    """The files to read. Raises ``UserError`` when there are none."""
+    if named:
+        return [Path(name).expanduser() for name in named]
+    names = dict.fromkeys((str(project), os.path.realpath(project)))
+    files = [file for name in names for file in sessions(projects(os.environ) / folder_of(name))]
+    if not files:
+        raise UserError(
+            f"Claude Code has no session of {project} in {projects(os.environ)}; a session of opencode is "
+            "given as a file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap FILE`"
+        )
+    return files
+
+
+def read_all(files: list[Path], project: Path, where: Paths, *, named: bool) -> list[Found]:
+    """All sessions, in order of time. ``named``: the person named the files."""
+    import msgspec
+
+    from ...files.project import project_rule_lines
     from ...store.readonly import ReadOnly
 
-    files = files_of(project, os.environ, args.files)
-    _ask_plan(where, project, [], hosts=[] if args.files else ["claude-code"])
-    progress = Progress(len(files))
+    every, seen, known = list[Found](), set[str](), set[str]()
+    rules, progress = project_rule_lines(str(project)), Progress(len(files))
     with ReadOnly(where.database) as db:
-        try:
-            reader = Reader(project, db, named=bool(args.files))
-            found = read_all(files, reader, _template(where, project), progress.show)
-        finally:
-            progress.clear()
-    said = _ask_plan(where, project, [f for f in found if f.tokens])
-    out = [(f, f.past.why or said["skipped"].get(f.past.session, "")) for f in found]
-    left = [f for f, why in out if not why]
-    chosen = left[: args.limit]
-    if len(chosen) < len(left):
-        said = _ask_plan(where, project, chosen)
-    return Plan(project, chosen, len(left), [(f, why) for f, why in out if why], said)
+        for done, path in enumerate(files):
+            progress.show(done, path.stem)
+            host, past = "claude-code", Past(path.stem)
+            try:
+                host, transcript = _transcript(path)
+                why = _why_not(path, transcript, project, named=named)
+                past = Past(transcript.session, why=why) if why else _past(transcript, db, seen, rules)
+            except (ReflectdError, OSError) as e:
+                past = past._replace(why=words(e).removeprefix(f"{path}: "))
+            except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
+                past = past._replace(why=f"a bug of reflectd: {type(e).__name__}: {e}")
+            if past.session in known:
+                past = past._replace(stretch=None, why="another file has this session")
+            seen |= past.marks
+            known |= set() if past.why else {past.session}
+            size, packed = 0, b""
+            if past.stretch is not None:
+                size = tokens(of_stretch("", past.stretch)["transcript"])
+                packed = zlib.compress(msgspec.json.encode(past.stretch))
+            every.append(Found(path, host, past._replace(stretch=None), size, packed))
+    progress.clear()
+    return sorted(every, key=lambda f: (f.past.at, f.past.session))
 
 
-def _ask_plan(where: Paths, project: Path, found: list[Found], hosts: list[str] | None = None) -> Json:
-    sizes = [{"session": f.past.session, "host": f.host, "tokens": f.tokens} for f in found]
-    body = {"directory": str(project), "hosts": hosts or [], "sessions": sizes}
-    return request(find_socket(where), "POST", f"{ROUTE}bootstrap-plan", body, PLAN_S)
+def _transcript(path: Path) -> tuple[str, Transcript]:
+    """The host and what its session's file holds. Raises ``UserError`` and ``Unavailable``."""
+    import msgspec
+
+    from ...files.cases import read_file
+    from ...hosts.claude_code.transcript import every_task
+    from ...hosts.opencode.export import parse_export
+
+    if not path.exists():
+        raise UserError("there is no such file")
+    if is_transcript_file(path):
+        return "claude-code", every_task(path)
+    try:
+        transcript = parse_export(msgspec.json.decode(read_file(path)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ReflectdError) as e:
+        why = f"neither a transcript of Claude Code nor what `opencode export` prints: {e}"
+        raise UserError(why) from None
+    return "opencode", transcript if transcript.session else replace(transcript, session=path.stem)
 
 
-def _template(where: Paths, project: Path) -> str:
-    """The reflector's prompt that the daemon would use."""
-    from ...clock import SystemClock
-    from ...files.prompts import TRUST_FILE, Prompts, Trust
-    from ...paths import config_file, shipped
+def _why_not(path: Path, transcript: Transcript, project: Path, *, named: bool) -> str:
+    if not named and time.time() - path.stat().st_mtime < QUIET_S:
+        return "it was written to a moment ago, so it may be open"
+    if transcript.directory and os.path.realpath(transcript.directory) != os.path.realpath(project):
+        return f"it is a session of {transcript.directory}"
+    return ""
 
-    trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
-    prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
-    return prompts.templates(str(project)).texts["reflector"]
+
+def _past(transcript: Transcript, db: Reads, seen: Collection[str], rules: str) -> Past:
+    """The session with what the daemon knows of it."""
+    from ...store import injections
+    from ...store.verdicts import Verdicts
+
+    given = injections.behind_calls(db, transcript.session)
+    kept = Verdicts(db).newest(transcript.session, VERDICTS)
+    return of_past(transcript, given, {k.verdict.turn: k.verdict for k in kept}, seen, rules)
+
+
+# --- looking back -------------------------------------------------------------------------------------------
 
 
 def _run(args: argparse.Namespace, plan: Plan, where: Paths, ran: Run) -> None:
     """One session after the other, until all are done or something ends it. Never raises."""
-    from ...store.readonly import ReadOnly
+    import msgspec
 
     progress, paint = Progress(len(plan.chosen)), Paint()
     try:
-        with ReadOnly(where.database) as db:
-            reader = Reader(plan.project, db, named=bool(args.files))
-            for n, found in enumerate(plan.chosen):
-                progress.show(n, so_far(ran))
-                ran.add(_one(args, plan, where, found, reader))
-                progress.clear()
-                if not args.json:
-                    print("\n".join(session_lines(ran.sessions[-1], paint)), flush=True)
-                if ran.stopped:
-                    break
+        for n, found in enumerate(plan.chosen):
+            progress.show(n, f"{ran.number('new')} new, {ran.number('confirmed')} confirmed, {_cost(ran)}")
+            body = {
+                "directory": str(plan.project),
+                "host": found.host,
+                "since": plan.told["now"],
+                "max_usd": args.max_cost,
+                "stretch": msgspec.json.decode(zlib.decompress(found.packed)),
+            }
+            answer = request(find_socket(where), "POST", f"{ROUTE}bootstrap", body, SESSION_S)
+            ran.add(found.about | {k: v for k, v in answer.items() if k not in {"api", "session"}})
+            progress.clear()
+            if not args.json:
+                print("\n".join(session_lines(ran.sessions[-1], paint)), flush=True)
+            if ran.stopped:
+                break
     except KeyboardInterrupt:
         ran.stopped, ran.code = "you stopped it", 130
     except ReflectdError as e:
@@ -285,45 +280,7 @@ def _run(args: argparse.Namespace, plan: Plan, where: Paths, ran: Run) -> None:
         progress.clear()
 
 
-def _one(args: argparse.Namespace, plan: Plan, where: Paths, found: Found, reader: Reader) -> Json:
-    """Have the daemon look back on one session. It is read again, so that only one of them takes room."""
-    import msgspec
-
-    past = found.past
-    known = {"session": past.session, "host": found.host, "at": past.at, "title": past.title}
-    try:
-        _, now = reader.read(found.path, only=past.tasks)
-    except (ReflectdError, OSError) as e:
-        return {**known, "state": "skipped", "why": told(e)}
-    if now.stretch is None:
-        return {**known, "state": "skipped", "why": now.why}
-    body = {
-        "directory": str(plan.project),
-        "host": found.host,
-        "since": plan.told["now"],
-        "max_usd": args.max_cost,
-        "stretch": msgspec.to_builtins(now.stretch),
-    }
-    answer = request(find_socket(where), "POST", f"{ROUTE}bootstrap", body, SESSION_S)
-    return {**known, **{k: v for k, v in answer.items() if k not in {"api", "session"}}}
-
-
-def _object(plan: Plan, ran: Run) -> Json:
-    """For scripts. Without a run ``sessions`` are those that would be looked back on."""
-    planned = [
-        {"session": f.past.session, "host": f.host, "at": f.past.at, "title": f.past.title, "state": "left"}
-        for f in plan.chosen[len(ran.sessions) :]
-    ]
-    names = ("models", "calls", "tokens_in", "tokens_out", "usd", "spent_24h", "limits")
-    return {
-        "project": str(plan.project),
-        "estimate": {name: plan.told[name] for name in names},
-        "sessions": [*ran.sessions, *planned],
-        "left_out": [{"file": str(f.path), "session": f.past.session, "why": why} for f, why in plan.out],
-        "spent": ran.spent,
-        "stopped": ran.stopped,
-    }
-
+# --- what is said -------------------------------------------------------------------------------------------
 
 REASONS: Final = 8
 TEXT: Final = 400
@@ -332,13 +289,26 @@ HISTORY: Final = "`reflectd learned undo` each change"
 STATES: Final = {"failed": "its answer could not be used", "silent": "no answer", "over": "not asked"}
 
 
+def _object(plan: Plan, ran: Run) -> Json:
+    """For scripts. Without a run ``sessions`` are those that would be looked back on."""
+    names = ("models", "calls", "tokens_in", "tokens_out", "usd", "spent_24h", "limits")
+    return {
+        "project": str(plan.project),
+        "estimate": {name: plan.told[name] for name in names},
+        "sessions": [*ran.sessions, *(f.about | {"state": "left"} for f in plan.chosen[len(ran.sessions) :])],
+        "left_out": [{"file": str(f.path), "session": f.past.session, "why": why} for f, why in plan.out],
+        "spent": ran.spent,
+        "stopped": ran.stopped,
+    }
+
+
 def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
     """What would be done and what it would cost at most."""
     told, chosen = plan.told, plan.chosen
     lines = paint.row("", paint(f"past sessions of {place(plan.project)}", "bold"), "  ")
     what = count(len(chosen), "session")
-    if len(chosen) < plan.left:
-        what += f", the oldest of {plan.left:,} (--limit)"
+    if len(chosen) < told["left"]:
+        what += f", the oldest of {told['left']:,} (--limit)"
     if chosen:
         what += f"; {clock(chosen[0].past.at)} to {clock(chosen[-1].past.at)}"
     lines += paint.row("  to do     ", what)
@@ -349,33 +319,26 @@ def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
         lines += paint.row("            ", "… (--json names all)")
     if not chosen:
         return [*lines, *paint.row("  ", "There is nothing to look back on.")]
+    price = "the price is unknown, so tokens are counted"
+    spent, limits = told["spent_24h"], told["limits"]
+    most, used = f"{limits['tokens']:,} tokens", f"{spent['tokens']:,}"
+    if told["usd"] is not None:
+        price = f"{told['usd']:.2f} USD" if told["usd"] >= 0.01 else "less than 0.01 USD"
+        most, used = f"{limits['usd']:.2f} USD", f"{spent['usd']:.2f} USD"
     size = f"about {told['tokens_in']:,} tokens in, at most {told['tokens_out']:,} out"
-    lines += paint.row("  estimate  ", f"at most {count(told['calls'], 'call')}, {size}: {_price(told)}")
+    lines += paint.row("  estimate  ", f"at most {count(told['calls'], 'call')}, {size}: {price}")
     lines += paint.row("  asked     ", "; ".join(dict.fromkeys(_model(m) for m in told["models"])))
-    lines += paint.row("  limits    ", _limits(told, max_cost))
+    own = f", and before {max_cost:g} USD (--max-cost)" if max_cost is not None else ""
+    ends = f"it ends before {most} in 24 hours, with what judging cost ({used} so far){own}"
+    lines += paint.row("  limits    ", ends)
     kept = "What it learns is kept apart until a later session shows that it is true, or you approve it."
     return [*lines, *paint.row("  ", kept)]
 
 
-def _price(told: Json) -> str:
-    if told["usd"] is None:
-        return "the price is unknown, so tokens are counted"
-    return f"{told['usd']:.2f} USD" if told["usd"] >= 0.01 else "less than 0.01 USD"
-
-
-def _model(model: Json) -> str:
+def _model(model: Mapping[str, str]) -> str:
     name = short(model["model"], 60) or "a model that it chooses"
     plan = ", which uses up the limits of your plan" if model["provider"] == "claude-cli" else ""
     return f"{name} by {PROVIDERS.get(model['provider'], short(model['provider'], 40))}{plan}"
-
-
-def _limits(told: Json, max_cost: float | None) -> str:
-    spent, limits = told["spent_24h"], told["limits"]
-    most, used = f"{limits['usd']:.2f} USD", f"{spent['usd']:.2f} USD"
-    if told["usd"] is None:
-        most, used = f"{limits['tokens']:,} tokens", f"{spent['tokens']:,}"
-    own = f", and before {max_cost:g} USD (--max-cost)" if max_cost is not None else ""
-    return f"it ends before {most} in 24 hours, with what judging cost ({used} so far){own}"
 
 
 def session_lines(session: Json, paint: Paint) -> list[str]:
@@ -387,8 +350,8 @@ def session_lines(session: Json, paint: Paint) -> list[str]:
     title = short(session["title"], 60) or short(session["session"], 40)
     lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}")
     for label in ("new", "confirmed"):
-        for found in session.get(label, ()):
-            lines += paint.row(f"    {label:<10} ", short(found["text"], TEXT))
+        for text in session.get(label, ()):
+            lines += paint.row(f"    {label:<10} ", short(text["text"], TEXT))
     for label in ("removed", "merged"):
         if session.get(label):
             lines += paint.row(f"    {label:<10} ", short(", ".join(session[label]), TEXT))
@@ -396,16 +359,10 @@ def session_lines(session: Json, paint: Paint) -> list[str]:
 
 
 def _learned(session: Json) -> str:
-    told = [(len(session.get(what, ())), what) for what in ("new", "confirmed", "removed", "merged")]
-    counted = Counter(session.get("tags", {}).values())
-    told += [(counted[tag], tag) for tag in ("helpful", "harmful")]
-    return ", ".join(f"{number} {what}" for number, what in told if number)
-
-
-def so_far(ran: Run) -> str:
-    """In a few words, beside the bar."""
-    new, confirmed = (sum(len(s.get(what, ())) for s in ran.sessions) for what in ("new", "confirmed"))
-    return f"{new} new, {confirmed} confirmed, {_cost(ran)}"
+    numbers = [(len(session.get(what, ())), what) for what in ("new", "confirmed", "removed", "merged")]
+    tags = Counter(session.get("tags", {}).values())
+    numbers += [(tags[tag], tag) for tag in ("helpful", "harmful")]
+    return ", ".join(f"{number} {what}" for number, what in numbers if number)
 
 
 def _cost(ran: Run) -> str:
@@ -418,14 +375,13 @@ def _cost(ran: Run) -> str:
 
 def end(plan: Plan, ran: Run, paint: Paint) -> list[str]:
     """What came of all of it, and what to do next."""
-    done = sum(s["state"] in {"learned", "failed"} for s in ran.sessions)
-    new, confirmed = (sum(len(s.get(what, ())) for s in ran.sessions) for what in ("new", "confirmed"))
+    states = Counter(s["state"] for s in ran.sessions)
+    done, new, confirmed = states["learned"] + states["failed"], ran.number("new"), ran.number("confirmed")
     said = f"looked back on {count(done, 'session')}: {count(new, 'new text')}, {confirmed} confirmed"
     lines = ["", *paint.row("", f"{said}; {_cost(ran)}", "  ")]
-    gone = sum(s["state"] in {"learned", "failed", "done", "skipped"} for s in ran.sessions)
     if ran.stopped:
         lines += paint.row("", f"It ended early: {plain(ran.stopped)}", "  ")
-    if left := plan.left - gone:
+    if left := plan.told["left"] - done - states["done"] - states["skipped"]:
         lines += paint.row("", f"{count(left, 'session')} left; {AGAIN}", "  ")
     if new or confirmed:
         lines += paint.row("", f"`reflectd learned approve` lists what is kept apart, {HISTORY}", "  ")

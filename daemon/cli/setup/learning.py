@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...core.words import HOSTS
-from ...learning.playbook.curator import CURATOR_TOKENS
-from ...learning.playbook.reflector import REFLECTOR_TOKENS
+from ...learning.playbook.questions import CURATOR_TOKENS, REFLECTOR_TOKENS
 from ..judging import found, names
 from ..terminal import say
 

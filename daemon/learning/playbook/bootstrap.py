@@ -1,7 +1,7 @@
 """Looks back on sessions of the past, because a person asked for it (`reflectd playbook bootstrap`).
 
 The command reads the transcripts, and sends one session after the other; here it is asked, kept apart,
-confirmed and written as for a session that was judged (``lookback``), paid from the account ``asked``. When
+confirmed and written as for a session that was judged (``look_back``), paid from the account ``asked``. When
 the command goes away, the call to a model ends with it, and nothing more is spent. What was decided before a
 kill is written by a job; whatever else was begun goes on where it was when the command comes again. Reads no
 transcript and no host.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ...core.cuts import tokens
 from ...core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ...core.llm import Prompt
 from ...core.policy import forbids
@@ -23,10 +24,9 @@ from ...core.session import Session
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
 from ...learning import tables
-from .curator import CURATOR_TOKENS
-from .learn import Change, Stretch
-from .look_back import PAST, Look, Silent, change_of
-from .reflector import MAX_TOKENS
+from .look_back import PAST, Look, Silent, change_of, project_of
+from .questions import CURATOR_TOKENS, MAX_TOKENS, REFLECTOR_TOKENS
+from .stretch import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ...engine.world import World
     from ...store.jobs import Job
     from .look_back import Lookback
-    from .playbooks import Playbooks
 
 Json = dict[str, Any]
 BOOTSTRAP: Final = "playbook.bootstrap"
@@ -46,7 +45,9 @@ LANE: Final = "asked"
 GIVE_UP_MS: Final = 30 * DAY_MS  # nobody went on with it
 LATER_MS: Final = 3_600_000
 MOST: Final = 10_000  # sessions of one plan
+WAITING_TOKENS: Final = 1_100  # of the texts that wait for confirmation
 ID: Final = 200
+DONE: Final = "looked back on already"
 NO_MODEL: Final = (
     "no model can be asked: a host lends its models only to a session that runs. Set up a key for "
     "Anthropic or OpenAI, or choose `claude-cli` (docs/cost.md)"
@@ -55,7 +56,7 @@ T = TypeVar("T", bound=Struct)
 
 
 class _Size(Struct):
-    """``tokens``: of the reflector's prompt, at most."""
+    """``tokens``: of what the session did, as the reflector sees it."""
 
     session: str
     host: str
@@ -63,9 +64,12 @@ class _Size(Struct):
 
 
 class _Plan(Struct):
+    """``limit``: how many sessions at most."""
+
     directory: str
     hosts: list[str]
     sessions: list[_Size]
+    limit: int = MOST
 
 
 class _Past(Struct):
@@ -81,29 +85,32 @@ class _Past(Struct):
 class Bootstrap:
     """One for the daemon."""
 
-    def __init__(
-        self, world: World, instances: Instances, jobs: Jobs, books: Playbooks, lookback: Lookback
-    ) -> None:
+    def __init__(self, world: World, instances: Instances, jobs: Jobs, lookback: Lookback) -> None:
         self._world = world
         self._instances = instances
         self._jobs = jobs
-        self._books = books
         self._lookback = lookback
 
     async def plan(self, body: Mapping[str, Any]) -> Json:
         """What looking back on these sessions would cost, and which of them are left out. Nothing is asked.
         Raises ``BadReply`` and ``Rejected``.
         """
-        found = _read(body, _Plan)
-        if len(found.sessions) > MOST:
+        plan = _read(body, _Plan)
+        if len(plan.sessions) > MOST:
             raise BadReply(f"at most {MOST} sessions at once")
-        project = await self._project(found.directory)
+        project = await self._project(plan.directory)
         now, budget = self._world.clock.now_ms(), self._budget
-        skipped = self._left_out(project, {w.session for w in found.sessions})
-        left = [w for w in found.sessions if w.session not in skipped]
-        hosts = dict.fromkeys([*found.hosts, *(w.host for w in found.sessions)])
+        skipped = self._left_out(project, {size.session for size in plan.sessions})
+        left = [size for size in plan.sessions if size.session not in skipped]
+        template = (await asyncio.to_thread(self._world.prompt_texts, project))["reflector"]
+        more = tokens(template) + WAITING_TOKENS
+        chosen = [(size.host, min(REFLECTOR_TOKENS, size.tokens + more)) for size in left[: plan.limit]]
+        hosts = dict.fromkeys([*plan.hosts, *(size.host for size in plan.sessions)])
         firsts = {host: await self._first(host) for host in hosts}
-        prices = [await self._price(first, [w for w in left if w.host == h]) for h, first in firsts.items()]
+        prices = []
+        for host, first in firsts.items():
+            sizes = [(n, first.most) for h, size in chosen if h == host for n in (size, CURATOR_TOKENS)]
+            prices.append(await budget.price(first.vendor, first.model, sizes))
         known = [usd for usd in prices if usd is not None]
         spent = [budget.spent(now - DAY_MS, account) for account in ("judging", "asked")]
         limits = self._world.limits(Session(id="", directory=project))
@@ -111,11 +118,11 @@ class Bootstrap:
             "directory": project,
             "now": now,
             "skipped": skipped,
-            "sessions": len(left),
+            "left": len(left),
             "models": [{"host": h, "provider": f.provider, "model": f.model} for h, f in firsts.items()],
-            "calls": 2 * len(left),
-            "tokens_in": sum(w.tokens + CURATOR_TOKENS for w in left),
-            "tokens_out": sum(2 * firsts[w.host].most for w in left),
+            "calls": 2 * len(chosen),
+            "tokens_in": sum(size + CURATOR_TOKENS for _, size in chosen),
+            "tokens_out": sum(2 * firsts[host].most for host, _ in chosen),
             "usd": sum(known) if len(known) == len(prices) else None,
             "spent_24h": {"usd": sum(s.today for s in spent), "tokens": sum(s.tokens for s in spent)},
             "limits": {"usd": limits.usd_per_day, "tokens": limits.tokens_per_day},
@@ -125,29 +132,29 @@ class Bootstrap:
         """Look back on one session now; what was learned, or why nothing was. Raises ``BadReply``,
         ``Rejected``, and ``Unavailable`` when something can't be stored or the playbook can't be used.
         """
-        found = _read(body, _Past)
-        session = found.stretch.session
-        if not session or len(session) > ID or found.host not in CAPABILITIES:
+        past = _read(body, _Past)
+        session = past.stretch.session
+        if not session or len(session) > ID or past.host not in CAPABILITIES:
             raise BadReply("name the session in `stretch.session`, and its `host`")
-        project = await self._project(found.directory)
-        told: list[Json | ReflectdError] = []
+        project = await self._project(past.directory)
+        outcome: list[Json | ReflectdError] = []
 
         async def work() -> None:
             try:
-                told.append(await self._one(project, found))
+                outcome.append(await self._one(project, past))
             except ReflectdError as e:
-                told.append(e)
+                outcome.append(e)
 
         # a task of the daemon's: it ends when the daemon stops, and when whoever asked goes away
         await self._world.spawn(work(), "bootstrap", "look")
-        if not told:
+        if not outcome:
             raise Unavailable("a bug of reflectd; the daemon's log has it")
-        if isinstance(told[0], ReflectdError):
-            raise told[0]
+        if isinstance(outcome[0], ReflectdError):
+            raise outcome[0]
         await asyncio.sleep(0)  # the row of the last call is on its way to the database
         await self._world.db.commit()  # and it is there
-        spent = self._world.ledger.spent("", found.since, "asked")
-        return {"session": session, **told[0], "spent": {"usd": spent.today, "tokens": spent.tokens}}
+        spent = self._world.ledger.spent("", past.since, "asked")
+        return {"session": session, **outcome[0], "spent": {"usd": spent.today, "tokens": spent.tokens}}
 
     async def work(self, job: Job) -> None:
         """Write what was decided before a kill. What nobody went on with is given up."""
@@ -165,7 +172,7 @@ class Bootstrap:
     async def _project(self, directory: str) -> str:
         """The project. Raises ``Rejected`` when nothing may be learned there."""
         world = self._world
-        project = await asyncio.to_thread(self._books.project, directory)
+        project = await asyncio.to_thread(project_of, directory)
         if not project:
             raise Rejected(f"{directory or 'this'} is no project")
         if not world.settings.playbook.enabled:
@@ -185,22 +192,22 @@ class Bootstrap:
 
     def _left_out(self, project: str, sessions: set[str]) -> dict[str, str]:
         """Session → why it is not looked back on."""
-        db, found = self._world.db, dict[str, str]()
-        done, waiting = tables.looked_back(db, project), tables.waiting_sessions(db)
+        world, whys = self._world, dict[str, str]()
+        done, waiting = tables.looked_back(world.db, project), tables.waiting_sessions(world.db)
         running = {i.session for i in self._instances if i.connected and i.session}
         for session in sessions:
-            s = self._world.sessions.peek(session)
+            s = world.sessions.peek(session) or Session(id=session)
             if session in done:
-                found[session] = "looked back on already"
-            elif session in running or (s is not None and s.busy and self._instances.connected(s.instance)):
-                found[session] = "it is still open"
+                whys[session] = DONE
+            elif session in running or (s.busy and self._instances.connected(s.instance)):
+                whys[session] = "it is still open"
             elif session in waiting:
-                found[session] = "it waits to be looked back on as a session that was judged"
-            elif s is not None and s.off:
-                found[session] = "switched off"
-            elif s is not None and (s.judge or s.parent):
-                found[session] = "a session of a judge or of a sub-agent"
-        return found
+                whys[session] = "it waits to be looked back on as a session that was judged"
+            elif s.off:
+                whys[session] = "switched off"
+            elif s.judge or s.parent:
+                whys[session] = "a session of a judge or of a sub-agent"
+        return whys
 
     async def _first(self, host: str) -> First:
         """Who would be asked about a session of this host. Raises ``BadReply`` and ``Rejected``."""
@@ -212,74 +219,57 @@ class Bootstrap:
             raise Rejected(NO_MODEL)
         return first
 
-    async def _price(self, first: First, sessions: list[_Size]) -> float | None:
-        sizes = [(tokens, first.most) for w in sessions for tokens in (w.tokens, CURATOR_TOKENS)]
-        return await self._budget.price(first.vendor, first.model, sizes)
-
     async def _one(self, project: str, past: _Past) -> Json:
-        session = past.stretch.session
+        session, now = past.stretch.session, self._world.clock.now_ms()
         async with self._lookback.alone:
             if why := self._left_out(project, {session}).get(session):
-                return {"state": "done" if why == "looked back on already" else "skipped", "why": why}
-            job = await self._jobs.now(
-                BOOTSTRAP,
-                f"{PAST} {session}",
-                {"directory": project, "host": past.host},
-                lane=LANE,
-                due_ms=self._world.clock.now_ms() + GIVE_UP_MS,
-            )
+                return {"state": "done" if why == DONE else "skipped", "why": why}
+            about = {"directory": project, "host": past.host}
+            key = f"{PAST} {session}"
+            job = await self._jobs.now(BOOTSTRAP, key, about, lane=LANE, due_ms=now + GIVE_UP_MS)
             try:
                 return await self._steps(job, project, past)
             finally:
                 self._jobs.let_go(job)
 
     async def _steps(self, job: Job, project: str, past: _Past) -> Json:
-        session, write = past.stretch.session, tables.unwritten(self._world.db, job.key)
-        change = change_of(write.body) if write is not None else None
-        if write is None:
-            found = await self._lookback.decide(job, await self._look(project, past))
-            if isinstance(found, Silent):
-                return await self._unanswered(project, session, found)
-            job, change = found.job, found.change
+        world, session = self._world, past.stretch.session
+        if tables.unwritten(world.db, job.key) is None:
+            view = await asyncio.to_thread(self._lookback.view, project)
+            if view.problem:
+                raise Unavailable(view.problem)
+            s = Session(id=session, host=past.host, directory=project)
+            limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
+            stretch = replace(past.stretch, directory=project)
+            outcome = await self._lookback.decide(job, Look(s, stretch, project, view, limits))
+            if isinstance(outcome, Silent):
+                return await self._unanswered(project, session, outcome)
+            job = outcome
+        write = tables.unwritten(world.db, job.key)
+        change = change_of(write) if write is not None else None
         if why := await self._lookback.put(job):
             raise Unavailable(why)
-        return self._learned(project, session, change or Change())
-
-    async def _look(self, project: str, past: _Past) -> Look:
-        world = self._world
-        view = await asyncio.to_thread(self._books.view, project)
-        if view.problem:
-            raise Unavailable(view.problem)
-        texts = await asyncio.to_thread(world.prompt_texts, project)
-        s = Session(id=past.stretch.session, host=past.host, directory=project)
-        limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
-        return Look(s, past.stretch, project, view, texts, limits)
-
-    async def _unanswered(self, project: str, session: str, found: Silent) -> Json:
-        """A reply that can't be used was paid for, and would be again: the session counts as done."""
-        if found.bad:
-            mark = tables.look_back(project, session, self._world.clock.now_ms())
-            await self._jobs.finish(found.job, mark, tables.count(project, "failed"))
-            return {"state": "failed", "why": found.why}
-        no = found.no
-        ends = no is not None and not no.of_session
-        why = no.reason if no is not None else found.why.removeprefix("no model answered: ")
-        return {
-            "state": "over" if ends else "silent",
-            "why": why,
-            "limit": no.guard if no is not None else "",
-        }
-
-    def _learned(self, project: str, session: str, change: Change) -> Json:
-        new = [t for t in tables.texts(self._world.db, project) if t.session == session]
+        operations = change.operations if change is not None else ()
+        new = [t for t in tables.texts(world.db, project) if t.session == session]
         return {
             "state": "learned",
             "new": [{"id": t.id, "section": t.section, "text": t.text} for t in new],
-            "confirmed": [{"section": c.section, "text": c.text} for c in change.confirmed],
-            "removed": list(change.removed),
-            "merged": [name for joined in change.joined for name in joined.names],
-            "tags": {t.name: t.tag for t in change.tags},
+            "confirmed": [{"section": op.section, "text": op.text} for op in operations if op.text],
+            "removed": [n for op in operations if not (op.text or op.into) for n in op.names],
+            "merged": [n for op in operations if op.into for n in op.names],
+            "tags": {t.name: t.tag for t in change.tags} if change is not None else {},
         }
+
+    async def _unanswered(self, project: str, session: str, silent: Silent) -> Json:
+        """A reply that can't be used was paid for, and would be again: the session counts as done."""
+        if silent.bad:
+            mark = tables.look_back(project, session, self._world.clock.now_ms())
+            await self._jobs.finish(silent.job, mark, tables.count(project, "failed"))
+            return {"state": "failed", "why": silent.why}
+        if silent.no is None:
+            return {"state": "silent", "why": silent.why.removeprefix("no model answered: "), "limit": ""}
+        state = "silent" if silent.no.of_session else "over"
+        return {"state": state, "why": silent.no.reason, "limit": silent.no.guard}
 
 
 def _read(body: Mapping[str, Any], form: type[T]) -> T:

@@ -12,9 +12,9 @@ model, or over the limit on spending, the cases wait, and lapse after seven days
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import os
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from hashlib import sha256
 from operator import mul
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,36 +23,45 @@ import msgspec
 from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.guards import Limits, Skip
 from ...core.session import Session
-from ...engine.calls import OVER_LIMIT
 from ...learning import tables
 from ...store import injections
 from ...store import jobs as job_rows
 from ...store.jobs import Job
 from ..texts import Origin, refusal
-from .curator import CURATOR_TOKENS, curate, curation, shown
-from .learn import Change, Confirmed, Judged, Stretch, Tag, counted, ended, proposed, stretch_of  # fmt: skip
-from .playbooks import View
+from .changes import Change, Operation, Tag, changed, counted, proposed
 from .points import apply_tags, copy, each
-from .reflector import Question, of_task, reflect
+from .project_playbook import ProjectPlaybook, View, blocked_in
+from .questions import (
+    PAIRS,
+    How,
+    ask,
+    confirmations,
+    of_points,
+    of_stretch,
+    within_curator,
+)
+from .stretch import Stretch, joined, of_case
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Generator, Sequence
 
+    from ...core.llm import Prompt, Reply
+    from ...core.reply import Answer
     from ...core.verdict import Verdict
     from ...engine.asking import Asking
     from ...engine.jobs import Jobs
     from ...engine.world import World
     from ...judge.case import Case
-    from ...learning.tables import Text
+    from ...learning.tables import Text, Write
     from ...log import Logger
     from ...store.db import Statement
     from ..embed.vectors import Row, SharedEmbedder
-    from .playbooks import Playbooks
     from .points import Point
-    from .reflector import Flow, Outcome
 
+Json = dict[str, Any]
 LEARN: Final = "playbook.learn"
 LANE: Final = "learning"
+BY: Final = "reflectd"
 IDLE_MS: Final = 3_600_000  # a session that is silent for so long is looked back on
 SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
@@ -60,7 +69,8 @@ RETRY_MS: Final = 30_000  # after a session began in the project: its host may l
 WAITS: Final = "waits:"
 SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
 PAST: Final = "past"
-WHYS: Final = {"approved": "a person approved it", "disputed": "a person disputed the verdict behind it"}
+APPROVED: Final = "approved"
+DISPUTED: Final = "disputed"
 FLOW_S: Final = 120.0
 EMBED_S: Final = 120.0
 WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
@@ -79,30 +89,20 @@ class _Answered(msgspec.Struct):
 @dataclass(frozen=True, slots=True)
 class Look:
     """What is looked back on, and what is known about it. ``limits``: given when a person asked for it; then
-    it is paid from that account, and only sessions' own judges that need no session are asked. ``texts``: the
-    prompts in force, by name.
+    it is paid from that account, and only sessions' own judges that need no session are asked.
     """
 
     session: Session
     stretch: Stretch
     project: str
     view: View
-    texts: Mapping[str, str]
     limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What follows from both answers; it is stored, and reaches the file by ``put``."""
-
-    job: Job
-    change: Change
-
-
-@dataclass(frozen=True, slots=True)
 class Silent:
-    """There is no answer. ``bad``: one came and was paid for, but could not be used. ``no``: the limit on
-    spending that forbade the call, when a person asked for it.
+    """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
+    used. ``no``: the limit on spending that forbade the call, when a person asked for it.
     """
 
     job: Job
@@ -114,16 +114,25 @@ class Silent:
 class Lookback:
     """One for the daemon."""
 
-    def __init__(self, world: World, asking: Asking, jobs: Jobs, books: Playbooks) -> None:
+    def __init__(self, world: World, asking: Asking, jobs: Jobs) -> None:
         self._world = world
         self._asking = asking
         self._jobs = jobs
-        self._books = books
         self.alone = asyncio.Lock()
-        self.over_limit = False  # when it last asked
-        self.waits = ""  # why, when it last had to wait
+        self.waits = ""  # why, when it last could not ask
 
-    # --- sessions that were judged here ---------------------------------------------------------------------
+    def book(self, project: str) -> ProjectPlaybook:
+        """The playbook of a project; what it does blocks."""
+        world = self._world
+        return ProjectPlaybook(project, world.db.path.parent, world.clock, world.settings.playbook.path)
+
+    def view(self, project: str) -> View:
+        """The playbook now. Blocks."""
+        return self.book(project).view(tables.confirmed(self._world.db, project))
+
+    def best(self, project: str) -> list[Point]:
+        """The points that agents may be given, best first. Blocks."""
+        return self.book(project).best(tables.confirmed(self._world.db, project)) if project else []
 
     def gives(self, directory: str) -> bool:
         """Whether sessions in this project are given points, whoever judges: that needs no model."""
@@ -132,38 +141,38 @@ class Lookback:
         settings = self._world.project(directory)
         return settings.enabled and settings.playbook.enabled
 
-    def on(self, directory: str, host: str) -> bool:
-        """Whether sessions of this host teach anything about this project."""
-        return self.gives(directory) and self.asks(host)
-
     def asks(self, host: str) -> bool:
         """Whether there is a model to ask: the rules can't learn."""
         return self._world.calls.models(host)
 
-    def keep(self, verdict: Verdict, case: Case, directory: str) -> list[Statement]:
+    # --- sessions that were judged here ---------------------------------------------------------------------
+
+    def keep(self, verdict: Verdict, case: Case, directory: str, host: str) -> list[Statement]:
         """What is stored with a verdict so that its session can be looked back on: the case, and the job that
         is due when the session was silent for an hour.
         """
-        s = self._world.sessions.get(verdict.session)
-        host = s.host if s is not None else ""
-        body = _encode(_judged(verdict, case, directory, host))
+        if not (self.gives(directory) and self.asks(host)):
+            return []
+        body = _encode(of_case(case, directory, verdict))
         if len(body) > tables.CASE_BYTES:
             return [tables.count(directory, "too_large")]
-        now = self._world.clock.now_ms()
+        now, what = self._world.clock.now_ms(), {"directory": directory, "host": host}
         return [
             tables.keep_case(verdict.session, verdict.turn, directory, now, body),
-            job_rows.postpone(
-                LEARN, verdict.session, LANE, now + IDLE_MS, {"directory": directory, "host": host}
-            ),
+            job_rows.postpone(LEARN, verdict.session, LANE, now + IDLE_MS, what),
         ]
 
-    def soon(self, session: str) -> Statement:
+    async def soon(self, session: str) -> None:
         """The session is over, or its context was compacted: look back as soon as its last turn is judged."""
-        return job_rows.hasten(LEARN, session, self._world.clock.now_ms() + SOON_MS)
+        await self._stored(job_rows.hasten(LEARN, session, self._world.clock.now_ms() + SOON_MS))
 
-    def retry(self, directory: str) -> Statement:
+    async def retry(self, directory: str) -> None:
         """A session began in this folder: what waits there for a model is tried again."""
-        return tables.retry(LEARN, directory, WAITS, self._world.clock.now_ms() + RETRY_MS)
+        await self._stored(tables.retry(LEARN, directory, WAITS, self._world.clock.now_ms() + RETRY_MS))
+
+    async def _stored(self, *statements: Statement, durable: bool = False) -> None:
+        await self._world.db.commit(*statements, durable=durable)
+        self._jobs.wake()
 
     async def settle(self, text: Text, *, yes: bool, word: str = "a person's word") -> None:
         """A person says whether a text that is kept apart counts. ``word``: what proves it, as its origin is
@@ -173,18 +182,15 @@ class Lookback:
         """
         now, origin = self._world.clock.now_ms(), replace(text.origin, proof=word, confirmed_in="")
         if not yes:
-            await self._world.db.commit(tables.settle(text, "dismissed", now, origin), durable=True)
+            await self._stored(tables.settle(text, "dismissed", now, origin), durable=True)
             return
-        await asyncio.to_thread(self._books.approve, text.directory, text.text)
-        change = Change(confirmed=(Confirmed(text.section, text.text, text.replaces),))
-        key = f"approved {text.id}"
-        await self._world.db.commit(
+        await asyncio.to_thread(self.book(text.directory).approve, [text.text])
+        change = Change(operations=(_confirmed(text),))
+        await self._stored(
             tables.settle(text, "confirmed", now, origin),
-            tables.begin_write(text.directory, key, now, _encode(change)),
-            self._jobs.statement(LEARN, key, {"directory": text.directory}, lane=LANE),
+            *self._write(text.directory, f"{APPROVED} {text.id}", change),
             durable=True,
         )
-        self._jobs.wake()
 
     async def forget(self, session: str) -> tuple[int, int]:
         """A person says that a verdict of this session was wrong: what it taught is taken back. Returns how
@@ -196,60 +202,66 @@ class Lookback:
         tags, texts = tables.tags_of(db, session), tables.taught(db, session)
         statements = tables.forget(session)
         for project in dict.fromkeys(directory for directory, *_ in tags):
-            change = Change(taken_back=tuple(Tag(n, t) for d, n, t in tags if d == project))
-            key = f"disputed {session} {now} {project}"
-            statements += [
-                tables.begin_write(project, key, now, _encode(change)),
-                self._jobs.statement(LEARN, key, {"directory": project}, lane=LANE),
-            ]
-        await db.commit(*statements, durable=True)
-        self._jobs.wake()
+            change = Change(taken_back=tuple(Tag(name, tag) for d, name, tag in tags if d == project))
+            statements += self._write(project, f"{DISPUTED} {session} {now} {project}", change)
+        await self._stored(*statements, durable=True)
         return len(tags), texts
+
+    def _write(self, project: str, key: str, change: Change) -> list[Statement]:
+        """A change that a person decided, and the job that writes it."""
+        return [
+            tables.begin_write(project, key, self._world.clock.now_ms(), _encode(change)),
+            self._jobs.statement(LEARN, key, {"directory": project}, lane=LANE),
+        ]
 
     async def work(self, job: Job) -> None:
         """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
         async with self.alone:
-            if tables.unwritten(self._world.db, job.key) is None:
-                found = await self._decide(job)
-                if found is None:
-                    return
-                job = found.job
-            if why := await self.put(job):
-                await self._wait(job, why)
+            decided = job if tables.unwritten(self._world.db, job.key) else await self._decided(job)
+            if decided is not None and (why := await self.put(decided)):
+                await self._wait(decided, why)
 
-    async def _decide(self, job: Job) -> Decided | None:
+    async def _decided(self, job: Job) -> Job | None:
         """Ask, and store what follows. None when nothing is to be written (now)."""
         world, stretch = self._world, self._stretch(job.key)
         if stretch is None:
             await self._done(job)
             return None
+        directory, drop = stretch.directory, tables.drop_cases(job.key, stretch.turns)
         s = world.sessions.get(job.key) or Session(
-            id=job.key, host=str(job.body.get("host", "")), directory=stretch.directory
+            id=job.key, host=str(job.body.get("host", "")), directory=directory
         )
-        dropped = tables.drop_cases(job.key, stretch.turns)
-        project = await asyncio.to_thread(self._books.project, stretch.directory)
-        await world.projects.read(stretch.directory)
-        off = not project or s.off or s.judge or s.parent or world.sessions.is_off(stretch.directory)
-        if off or not self.on(stretch.directory, s.host) or not stretch.teaches:
+        project = await asyncio.to_thread(project_of, directory)
+        await world.projects.read(directory)
+        off = not project or s.off or s.judge or s.parent or world.sessions.is_off(directory)
+        if off or not (self.gives(directory) and self.asks(s.host)) or not stretch.teaches:
             why = "switched off" if stretch.teaches else "too little happened"
             world.log.info("not looked back", session=job.key, why=why)
-            await self._done(job, dropped, tables.count(project, "skipped", len(stretch.turns)))
+            await self._done(job, drop, tables.count(project, "skipped", len(stretch.turns)))
             return None
-        view = await asyncio.to_thread(self._books.view, project)
+        view = await asyncio.to_thread(self.view, project)
         if view.problem:
             await self._wait(job, view.problem)
             return None
-        texts = await asyncio.to_thread(world.prompt_texts, stretch.directory)
-        found = await self.decide(job, Look(s, stretch, project, view, texts))
-        self.over_limit = isinstance(found, Silent) and OVER_LIMIT in found.why
+        outcome = await self.decide(job, Look(s, stretch, project, view))
         self.waits = ""
-        if isinstance(found, Decided):
-            return found
-        if found.bad:
-            await self._done(found.job, dropped, tables.count(project, "failed", len(stretch.turns)))
+        if not isinstance(outcome, Silent):
+            return outcome
+        if outcome.bad:
+            await self._done(outcome.job, drop, tables.count(project, "failed", len(stretch.turns)))
         else:
-            await self._wait(found.job, found.why)
+            await self._wait(outcome.job, outcome.why)
         return None
+
+    def _stretch(self, session: str) -> Stretch | None:
+        """What waits of this session. A case that this version can't read is left out, and lapses."""
+        turns = []
+        for _, _, body in tables.cases(self._world.db, session):
+            try:
+                turns.append(msgspec.json.decode(body, type=Stretch))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+                self._world.log.warning("a case that waits is not understood", session=session, error=str(e))
+        return joined(turns)
 
     async def _wait(self, job: Job, why: str) -> None:
         """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
@@ -264,95 +276,60 @@ class Lookback:
         again = tables.look_again(LEARN, job.key, LANE, due, _encode(job.body))
         await self._jobs.finish(job, *statements, again)
 
-    def _stretch(self, session: str) -> Stretch | None:
-        """What waits of this session. A case that this version can't read is left out, and lapses."""
-        found = []
-        for _, _, body in tables.cases(self._world.db, session):
-            try:
-                found.append(msgspec.json.decode(body, type=Judged))
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
-                self._world.log.warning("a case that waits is not understood", session=session, error=str(e))
-        return stretch_of(found)
-
     # --- one look back --------------------------------------------------------------------------------------
 
-    async def decide(self, job: Job, look: Look) -> Decided | Silent:
-        """Ask both, and store what follows in one transaction; of an answer that failed nothing is stored.
-        Raises ``Unavailable``.
+    async def decide(self, job: Job, look: Look) -> Job | Silent:
+        """Ask both, and store what follows in one transaction: the job as it is stored then. Of an answer
+        that failed nothing is stored. Raises ``Unavailable``.
         """
-        world, s, stretch, project = self._world, look.session, look.stretch, look.project
+        world, s, project, view = self._world, look.session, look.project, look.view
         names = {g.name for g in injections.given(world.db, s.id) if g.kind == "point"}
-        given = [p for _, p in each(look.view.known) if p["name"] in names]
-        blocked = await asyncio.to_thread(self._books.blocked, project)
-        waiting = {
-            f"new-{t.id}": t
-            for t in tables.texts(world.db, project)[-WAITING_SHOWN:]
-            if t.session != s.id and not refusal(t.text) and not blocked(t.text)
-        }
-        cited, asked = [name for name in stretch.cited if name in names], look.limits is not None
+        given = [p for _, p in each(view.known) if p["name"] in names]
+        cited = [name for name in look.stretch.cited if name in names]
+        blocked = await asyncio.to_thread(blocked_in, world.db.path.parent, project)
+        kept_apart = (t for t in tables.texts(world.db, project)[-WAITING_SHOWN:] if t.session != s.id)
+        waiting = {f"new-{t.id}": t for t in kept_apart if not refusal(t.text) and not blocked(t.text)}
+        templates = await asyncio.to_thread(world.prompt_texts, look.stretch.directory)
+
         answered = _answered(job.cursor)
-        question = Question(world.nonce(), look.texts["curator"], s.id, stretch.model, asked=asked)
         if answered is None:
-            case = of_task(
-                replace(question, template=look.texts["reflector"]),
-                requests=stretch.requests,
-                final=stretch.final,
-                evidence=stretch.evidence,
-                ended=stretch.ended,
-                given=given,
-                cited=cited,
-                quarantined=[
-                    {"name": name, "text": t.text, "helpful": 0, "harmful": 0} for name, t in waiting.items()
-                ],
-            )
-            outcome = await self._run(job, reflect(case), look)
-            if isinstance(outcome, Silent):
-                return outcome
-            confirmed = [(c.name, c.cites) for c in outcome.confirmed]
-            answered = _Answered(list(stretch.turns), outcome.output, confirmed)
+            shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
+            template = templates["reflector"]
+            values = of_stretch(template, look.stretch, given, cited, shown)
+            answer = await self._asked(ask("reflect", self._how(template, look), values), job, look)
+            if isinstance(answer, Silent):
+                return answer
+            confirmed = confirmations(answer, waiting, look.stretch)
+            answered = _Answered(list(look.stretch.turns), answer, confirmed)
             job = await self._jobs.keep(job, cursor=_encode(answered).decode())
         before = tables.tagged(world.db, project, s.id)
         tags = counted(answered.output.get("bullet_tags"), {p["name"] for p in given}, before)
-        seen = copy(look.view.known)
+
+        seen, template = copy(view.known), templates["curator"]
         apply_tags(seen, [asdict(t) for t in tags])
-        curated = partial(
-            curation, replace(question, nonce=world.nonce()), answered.output, seen, largest=CURATOR_TOKENS
-        )
-        points = shown(seen, curated().points)
-        alike = await similar(points, look.view.approved, world.embedder, SIMILAR, world.log)
-        outcome = await self._run(job, curate(curated(alike=alike)), look)
-        if isinstance(outcome, Silent):
-            return outcome
-        wanted = proposed(look.view.known, outcome.output["operations"], kept=look.view.approved)
-        new = [n for n in wanted.new if not blocked(n.text)]
-        found = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
-        change = Change(
-            tuple(t for t in tags if t.tag != "neutral"),
-            tuple(Confirmed(t.section, t.text, t.replaces) for t, _ in found),
-            wanted.removed,
-            joined=wanted.joined,
-        )
-        now, turn = world.clock.now_ms(), answered.turns[-1]
+        reflection, part = within_curator(template, answered.output, seen)
+        points = [p for _, p in each(part)]
+        pairs = await similar(points, view.approved, world.embedder, SIMILAR, world.log)
+        pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
+        left_out = sum(1 for _ in each(seen)) - len(points)
+        values = of_points(reflection, part, left_out, pairs[:PAIRS])
+        output = await self._asked(ask("curate", self._how(template, look), values), job, look)
+        if isinstance(output, Silent):
+            return output
+        wanted = proposed(view.known, output["operations"], view.approved)
+
+        new = [op for op in wanted.new if not blocked(op.text)]
+        proven = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
+        counts = tuple(t for t in tags if t.tag != "neutral")
+        change = Change(counts, (*(_confirmed(t) for t, _ in proven), *wanted.now))
+        now = world.clock.now_ms()
         statements = [
             tables.drop_cases(job.key, answered.turns),
-            *(tables.tag(project, t.name, s.id, t.tag, now, t.why) for t in change.tags),
+            *(tables.tag(project, t.name, s.id, t.tag, now, t.why) for t in counts),
+            *(_kept_apart(op, project, s.id, answered.turns[-1], now) for op in new),
             *(
-                tables.quarantine(
-                    project,
-                    n.section,
-                    n.text,
-                    s.id,
-                    now,
-                    Origin("curator", s.id, turn, now, n.why),
-                    n.replaces,
-                )
-                for n in new
-            ),
-            *(
-                tables.settle(
-                    text, "confirmed", now, replace(text.origin, proof=cites[:300], confirmed_in=s.id)
-                )
-                for text, cites in found
+                tables.settle(t, "confirmed", now, replace(t.origin, proof=cites, confirmed_in=s.id))
+                for t, cites in proven
             ),
             injections.cite(s.id, cited),
             tables.look_back(project, s.id, now),
@@ -363,55 +340,101 @@ class Lookback:
         world.log.info(
             "looked back",
             session=s.id,
-            asked=asked,
+            asked=look.limits is not None,
             tags={t.name: t.tag for t in tags},
             new=len(new),
-            confirmed=len(found),
-            removed=list(wanted.removed),
-            joined=[j.names for j in wanted.joined],
-            skipped=list(wanted.skipped)[:10],
+            confirmed=len(proven),
+            changed=[op.names for op in wanted.now],
+            skipped=list(wanted.skipped),
         )
-        return Decided(await self._jobs.keep(job, *statements, cursor="write", due_ms=now), change)
+        return await self._jobs.keep(job, *statements, cursor="write", due_ms=now)
+
+    def _how(self, template: str, look: Look) -> How:
+        nonce, asked = self._world.nonce(), look.limits is not None
+        return How(nonce, template, look.session.id, look.stretch.model, asked=asked)
+
+    async def _asked(
+        self, flow: Generator[Prompt, Reply, Answer[Json]], job: Job, look: Look
+    ) -> Json | Silent:
+        forbidden: list[Skip] = []
+        told = forbidden.append if look.limits is not None else None
+        answer = await self._asking.run(flow, look.session, FLOW_S, look.limits, told)
+        if answer.found is not None:
+            return answer.found
+        return Silent(job, answer.why, bool(answer.bad), forbidden[-1] if forbidden else None)
 
     async def put(self, job: Job) -> str:
         """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
         there.
         """
-        write = tables.unwritten(self._world.db, job.key)
+        write, log = tables.unwritten(self._world.db, job.key), self._world.log
         if write is None:
             await self._done(job)
             return ""
-        change = change_of(write.body)
+        change = change_of(write)
         if change is None:
-            self._world.log.warning("a change of a playbook is not understood", session=write.session)
+            log.warning("a change of a playbook is not understood", session=write.session)
         else:
-            what, _, session = write.session.partition(" ")
-            why = f"what past session {session} showed" if what == PAST else f"what session {what} showed"
             try:
-                applied = await asyncio.to_thread(
-                    self._books.write, write.directory, change, write.id, WHYS.get(what, why)
-                )
+                told = await asyncio.to_thread(write_once, self.book(write.directory), change, write)
             except (Unavailable, UserError) as e:
                 return str(e)
-            if applied is not None:
-                self._world.log.info(
-                    "playbook",
-                    directory=write.directory,
-                    pruned=list(applied.pruned),
-                    joined=list(applied.joined),
-                    skipped=list(applied.skipped)[:10],
-                )
+            log.info("playbook", directory=write.directory, told=told[:10])
         await self._done(job, tables.end_write(write))
         return ""
 
-    async def _run(self, job: Job, flow: Flow, look: Look) -> Outcome | Silent:
-        forbidden: list[Skip] = []
-        told = forbidden.append if look.limits is not None else None
-        outcome = await self._asking.run(flow, look.session, FLOW_S, look.limits, told)
-        if not outcome.failed:
-            return outcome
-        bad = bool(outcome.bad or outcome.replies)
-        return Silent(job, outcome.why, bad, forbidden[-1] if forbidden else None)
+
+def project_of(directory: str) -> str:
+    """The folder by its real path; "" for one that is no project (the home folder, the root). Blocks."""
+    real = os.path.realpath(directory) if directory else ""
+    return "" if real in {"", "/", os.path.realpath(os.environ.get("HOME") or "/")} else real
+
+
+def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]:
+    """Change the file and keep the revision, unless it is on the disk already, or was undone: the revision
+    that is kept before the file is replaced names the change. What else a log may tell. Raises
+    ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link. Blocks.
+    """
+    kind, _, rest = write.session.partition(" ")
+    whys = {APPROVED: "a person approved it", DISPUTED: "a person disputed the verdict behind it"}
+    session = f"past session {rest}" if kind == PAST else f"session {write.session}"
+    what = f"learned #{write.id}"
+    with book.change(why=whys.get(kind, f"what {session} showed"), by=BY) as edit:
+        if edit.problem:
+            raise Unavailable(edit.problem)
+        made = book.history()
+        earlier = next((r for r in made if r.by == BY and r.what == what), None)
+        undone = earlier is not None and any(r.undoes == earlier.number for r in made)
+        if earlier is not None and (undone or earlier.before != edit.mark):
+            return ["it is there already, or was undone"]
+        kept = {p["name"] for _, p in each(edit.playbook) if edit.known.is_approved(p["text"])}
+        edit.what = what
+        return changed(edit.playbook, change, edit.names, kept)
+
+
+def change_of(write: Write) -> Change | None:
+    """What is to change. None when this version can't read it."""
+    try:
+        return msgspec.json.decode(write.body, type=Change)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _confirmed(text: Text) -> Operation:
+    return Operation(text.text, text.replaces, text.section)
+
+
+def _kept_apart(op: Operation, project: str, session: str, turn: str, now: int) -> Statement:
+    origin = Origin("curator", session, turn, now, op.why)
+    return tables.quarantine(project, op.section, op.text, session, now, origin, op.names)
+
+
+def _answered(cursor: str) -> _Answered | None:
+    cursor = cursor.removeprefix(WAITS)
+    try:
+        return msgspec.json.decode(cursor, type=_Answered) if cursor.startswith("{") else None
+    except msgspec.MsgspecError:
+        return None
 
 
 # --- points that may say the same --------------------------------------------------------------------------
@@ -447,38 +470,4 @@ def near(rows: Sequence[Row], threshold: float) -> tuple[tuple[int, int], ...]:
     least = threshold - _ROUNDING
     return tuple(
         (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
-    )
-
-
-def change_of(body: bytes) -> Change | None:
-    """What is to change. None when this version can't read it."""
-    try:
-        return msgspec.json.decode(body, type=Change)
-    except msgspec.MsgspecError:
-        return None
-
-
-def _answered(cursor: str) -> _Answered | None:
-    cursor = cursor.removeprefix(WAITS)
-    try:
-        return msgspec.json.decode(cursor, type=_Answered) if cursor.startswith("{") else None
-    except msgspec.MsgspecError:
-        return None
-
-
-def _judged(verdict: Verdict, case: Case, directory: str, host: str) -> Judged:
-    return Judged(
-        session=verdict.session,
-        task=verdict.task,
-        turn=verdict.turn,
-        at=verdict.at,
-        directory=directory,
-        host=host,
-        ended=ended(verdict, case.rounds),
-        requests=case.requests,
-        final=case.final,
-        evidence=case.evidence,
-        reward=verdict.reward,
-        cited=case.cited,
-        model=case.model,
     )

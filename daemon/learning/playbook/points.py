@@ -1,4 +1,4 @@
-"""Points: the form of a playbook, names, counting, pruning, and points as text. No file.
+"""Points: the form of a playbook, names, counting, pruning, and points as text. Pure.
 
 A playbook is a plain dict, as the file ``playbook.json`` has it::
 
@@ -17,8 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...core.given import CITED, folded
-from ...core.template import fill
+from ...core.given import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,9 +42,7 @@ LEAST_HARMFUL: Final = 3
 _DIGITS: Final = 18
 _NAME: Final = re.compile(rf"(pat|mis|pref|ctx|oth)-([0-9]{{1,{_DIGITS}}})|(kpt)_([0-9]{{1,{_DIGITS}}})")
 _POINT: Final = frozenset({"name", "text", "helpful", "harmful", "score"})
-_FORM: Final = ("version", "last_updated", "sections", "key_points", "score")
-_TEXTS: Final = {"text": "text", "thinking": "thinking", "reasoning": "text"}
-"""Kind of a block of content → where its text is. What a tool was asked and answered is nobody's citation."""
+_FORM: Final = frozenset({"version", "last_updated", "sections", "key_points", "score"})
 
 
 # --- names: ``pat-001``, counted per section, and ``kpt_001`` for those of the old flat form --------------
@@ -55,8 +52,8 @@ def parts(name: object) -> tuple[str, int] | None:
     """How a name begins and its number; None for a name of another form, which would be read as more than a
     name where points are printed or given to agents.
     """
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    return (found[1] or found[3], int(found[2] or found[4])) if found else None
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    return (match[1] or match[3], int(match[2] or match[4])) if match else None
 
 
 def form(slug: str, number: int) -> str:
@@ -64,14 +61,12 @@ def form(slug: str, number: int) -> str:
     return f"{slug}{'_' if slug == LEGACY else '-'}{number:03d}"
 
 
-def highest(names: Iterable[str]) -> dict[str, int]:
+def highest(names: Iterable[object]) -> dict[str, int]:
     """The highest number of each slug."""
-    found: dict[str, int] = {}
-    for name in names:
-        if (known := parts(name)) is not None:
-            slug, number = known
-            found[slug] = max(number, found.get(slug, 0))
-    return found
+    numbers: dict[str, int] = {}
+    for slug, number in filter(None, map(parts, names)):
+        numbers[slug] = max(number, numbers.get(slug, 0))
+    return numbers
 
 
 class Names:
@@ -91,9 +86,7 @@ class Names:
         while form(slug, number) in self._taken:
             number += 1
         self._last[slug] = number
-        name = form(slug, number)
-        self._taken.add(name)
-        return name
+        return self._given(form(slug, number))
 
     def keep(self, name: str) -> str:
         """``name`` itself, when nobody has or had it; else a new one that begins like it."""
@@ -103,14 +96,11 @@ class Names:
         slug, number = known
         if name in self._taken or number <= self._last.get(slug, 0) or form(slug, number) != name:
             return self.take(slug)
+        return self._given(name)
+
+    def _given(self, name: str) -> str:
         self._taken.add(name)
         return name
-
-
-def next_name(entries: Iterable[Any], slug: str) -> str:
-    """The name after the highest one of these points (dicts with ``name``) that begins with ``slug``."""
-    taken = [e["name"] for e in entries if isinstance(e, dict) and isinstance(e.get("name"), str)]
-    return Names(taken, highest(taken)).take(slug)
 
 
 def names_of(playbook: Playbook, marks: Mapping[str, int] | None = None) -> Names:
@@ -118,36 +108,8 @@ def names_of(playbook: Playbook, marks: Mapping[str, int] | None = None) -> Name
 
     Without ``marks`` a new name is above the highest of its section, so that no gap is filled.
     """
-    taken = [point["name"] for _, point in each(playbook)]
+    taken = by_name(playbook).keys()
     return Names(taken, highest(taken) if marks is None else marks)
-
-
-def cited_ids(messages: Iterable[object]) -> list[str]:
-    """The ids in brackets that the assistant's messages cite, each once, in order (REQ-REFL-001).
-
-    A message is ``{"role", "content"}``; its content is a text or a list of blocks. Whatever else is in the
-    list is passed over.
-    """
-    return list(
-        dict.fromkeys(
-            name
-            for message in messages
-            if isinstance(message, Mapping) and message.get("role") == "assistant"
-            for text in texts_of(message.get("content"))
-            for name in CITED.findall(text)
-        )
-    )
-
-
-def texts_of(content: Any) -> Iterator[str]:  # noqa: ANN401 - as a host wrote it
-    """What is said in a message's content: the text itself, or the texts and thoughts of its blocks."""
-    for block in content if isinstance(content, list | tuple) else (content,):
-        if isinstance(block, str):
-            yield block
-        elif isinstance(block, Mapping) and block is not content:
-            text = block.get(_TEXTS.get(str(block.get("type", "text")), ""))
-            if isinstance(text, str):
-                yield text
 
 
 # --- the form ----------------------------------------------------------------------------------------------
@@ -209,15 +171,11 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
     """
     if not isinstance(data, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
-    found = [*_entries(data)]
-    told: list[str] = []
-    taken = [name for _, _, entry in found if (name := _name(entry))]
-    names, seen = Names(taken, marks or {}), set[str]()
-    playbook = empty()
-    playbook["version"] = data["version"] if isinstance(data.get("version"), str) else VERSION
-    if isinstance(data.get("last_updated"), str):
-        playbook["last_updated"] = data["last_updated"]
-    for section, slug, entry in found:
+    entries = list(_entries(data))
+    names = Names((name for _, _, entry in entries if (name := _name(entry))), marks or {})
+    playbook, told, seen = empty(), list[str](), set[str]()
+    playbook |= {key: data[key] for key in ("version", "last_updated") if isinstance(data.get(key), str)}
+    for section, slug, entry in entries:
         point = _point(entry)
         if point is None:
             told.append(f"an entry of {section} is left out: it is no point with a text")
@@ -232,8 +190,7 @@ def migrated(data: object, marks: Mapping[str, int] | None = None) -> Migrated:
                 told.append(f"a point of {section} had a name of another form; it is {point['name']} now")
         seen.add(point["name"])
         playbook["sections"][section].append(point)
-    playbook |= {key: value for key, value in data.items() if key not in _FORM}
-    return Migrated(playbook, tuple(told))
+    return Migrated(playbook | {k: v for k, v in data.items() if k not in _FORM}, tuple(told))
 
 
 def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
@@ -241,21 +198,20 @@ def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
     if not data.keys() & {"sections", "key_points"}:
         raise ValueError("it has neither `sections` nor `key_points`")
     sections = data.get("sections")
-    if sections is not None:
-        if not isinstance(sections, dict):
-            raise ValueError("`sections` is no object")
-        held: dict[str, list[object]] = {name: [] for name in SECTION_SLUGS}
-        for name, entries in sections.items():
-            if not isinstance(entries, list | None):
-                raise ValueError(f"the section {name[:60]!r} is no list")  # noqa: TRY004 - as above
-            held[section_of(name)] += entries or ()
-        for section, slug in SECTION_SLUGS.items():
-            yield from ((section, slug, entry) for entry in held[section])
+    if sections is None:
+        yield from ((OTHERS, LEGACY, entry) for entry in _list(data.get("key_points"), "`key_points`"))
         return
-    flat = data.get("key_points")
-    if not isinstance(flat, list | None):
-        raise ValueError("`key_points` is no list")  # noqa: TRY004 - as above
-    yield from ((OTHERS, LEGACY, entry) for entry in flat or ())
+    if not isinstance(sections, dict):
+        raise ValueError("`sections` is no object")  # noqa: TRY004 - as above
+    lists = [(section_of(name), _list(e, f"the section {name[:60]!r}")) for name, e in sections.items()]
+    for section, slug in SECTION_SLUGS.items():
+        yield from ((section, slug, entry) for name, entries in lists if name == section for entry in entries)
+
+
+def _list(value: object, what: str) -> list[object]:
+    if not isinstance(value, list | None):
+        raise ValueError(f"{what} is no list")  # noqa: TRY004 - as above
+    return value or []
 
 
 def _name(entry: object) -> str:
@@ -266,20 +222,17 @@ def _name(entry: object) -> str:
 
 def _point(entry: object) -> Point | None:
     """The entry as a point, its name still as it was; None when it has no text."""
-    given: Mapping[str, Any] = entry if isinstance(entry, dict) else {"text": entry}
-    text = given.get("text")
+    fields: Mapping[str, Any] = entry if isinstance(entry, dict) else {"text": entry}
+    text, score = fields.get("text"), _number(fields.get("score"))
     if not isinstance(text, str) or not text.strip():
         return None
-    score = _number(given["score"]) if "score" in given else 0
     point = {
         "name": _name(entry),
         "text": text,
-        "helpful": max(0, _number(given["helpful"])) if "helpful" in given else max(score, 0),
-        "harmful": max(0, _number(given["harmful"])) if "harmful" in given else max(-score, 0),
+        "helpful": max(0, _number(fields.get("helpful", score))),
+        "harmful": max(0, _number(fields.get("harmful", -score))),
     }
-    if given.keys() - _POINT:
-        point |= {key: value for key, value in given.items() if key not in _POINT}
-    return point
+    return point | {key: value for key, value in fields.items() if key not in _POINT}
 
 
 def _number(value: object) -> int:
@@ -309,14 +262,6 @@ def lines_of(playbook: Playbook) -> str:
     return "\n\n".join(blocks)
 
 
-def offered(playbook: Playbook, template: str) -> str:
-    """What an agent is given: ``lines_of`` in the template ``playbook.txt``, which asks it to cite. ""
-    without a point. Raises ``UserError`` when the template has no ``{key_points}``.
-    """
-    found = lines_of(playbook)
-    return fill(template, {"key_points": found}) if found else ""
-
-
 # --- counting, pruning, merging ----------------------------------------------------------------------------
 
 
@@ -327,12 +272,17 @@ def apply_tags(playbook: Playbook, given: object, field: str = "tag") -> list[st
         name, value = (item.get("name"), item.get(field)) if isinstance(item, Mapping) else (None, None)
         point = known.get(name) if isinstance(name, str) else None
         if point is None:
-            told.append(f"no point is called {_short(name)}: its {field} is left out")
+            told.append(f"no point is called {short(name)}: its {field} is left out")
         elif isinstance(value, str) and value in COUNTERS:
             point[value] += 1
         elif value != "neutral":
-            told.append(f"{_short(value)} is no {field} for {_short(name)}: left out")
+            told.append(f"{short(value)} is no {field} for {short(name)}: left out")
     return told
+
+
+def short(value: object) -> str:
+    """What stood where a point was wanted, for a message."""
+    return ascii(value)[:80]
 
 
 def harms(point: Mapping[str, Any]) -> bool:
@@ -365,9 +315,8 @@ def deduplicate(playbook: Playbook) -> list[Point]:
         groups.setdefault(folded(point["text"]), []).append(point)
     gone: list[Point] = []
     for points in groups.values():
-        if len(points) > 1:
-            sum_counters(points[0], points)
-            gone += points[1:]
+        sum_counters(points[0], points)
+        gone += points[1:]
     drop(playbook, gone)
     return gone
 
@@ -383,24 +332,3 @@ def add(playbook: Playbook, text: object, section: object, names: Names, said: s
     point = {"name": names.take(SECTION_SLUGS[into]), "text": text, "helpful": 0, "harmful": 0}
     playbook["sections"].setdefault(into, []).append(point)
     return point
-
-
-def update(playbook: Playbook, found: Mapping[str, Any]) -> list[str]:
-    """Add the new points of an extraction, count its evaluations, and prune, in this order.
-
-    ``found``: ``{"new_key_points": [text or {"text", "section"}], "evaluations": [{"name", "rating"}]}``.
-    """
-    told: list[str] = []
-    names, said = names_of(playbook), said_in(playbook)
-    new = found.get("new_key_points")
-    for item in new if isinstance(new, list | tuple) else ():
-        given: Mapping[str, Any] = item if isinstance(item, Mapping) else {"text": item}
-        if add(playbook, given.get("text"), given.get("section", OTHERS), names, said) is None:
-            told.append(f"{_short(given.get('text'))} is no new point: left out")
-    told += apply_tags(playbook, found.get("evaluations"), "rating")
-    prune(playbook)
-    return told
-
-
-def _short(value: object) -> str:
-    return ascii(value)[:80]

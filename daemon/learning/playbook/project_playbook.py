@@ -1,5 +1,5 @@
 """A project's playbook: its file, read in any form that was ever written and replaced as a whole; its
-changes, one at a time, each a revision; and a person's word on its points.
+changes, one at a time, each a revision; a person's word on its points; and what agents may be given of it.
 
 The file is ``.reflection/playbook.json``, unless a person names another one for all projects (setting
 ``playbook.path``); a project can name none. It is inside the project, is called ``playbook.json``, and no
@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,19 +27,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...core.errors import Unavailable, UserError, words
-from ...core.given import known_as
+from ...core.given import folded, known_as
 from ...files.safe import alone, make_folder, read_bytes, read_text, set_aside, write_atomic
 from ...files.verdict import make_reflection
 from ..revisions import Revision, Revisions
 from ..rules.journal import bury
+from ..rules.section import Document
+from ..state import ReflectState, problem_of
 from ..texts import refusal
-from .points import Names, Playbook, Point, by_name, drop, each, empty, highest, migrated, names_of
+from .points import Names, Playbook, by_name, copy, drop, each, empty, harms, highest, migrated, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ...core.ports import Clock
     from ..rules.journal_file import ProjectJournal
+    from .points import Point
 
 FILE: Final = ".reflection/playbook.json"
 ACE: Final = ".claude/playbook.json"
@@ -49,6 +52,10 @@ LIMIT: Final = 64 * 1024 * 1024  # bytes; 100,000 points have about 15 MB
 KNOWN_LIMIT: Final = 16 * 1024 * 1024
 APPROVED_KEPT: Final = 100_000
 AGAIN_S: Final = 0.2  # until a file that can't be read as a playbook is read once more
+MOST_KNOWN: Final = 2_000  # points of one playbook that agents and models are given a choice of
+OFFERED: Final = 300  # of them to one session
+RULES: Final = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
+RULES_BYTES: Final = 256 * 1024
 
 
 # --- the file ----------------------------------------------------------------------------------------------
@@ -78,11 +85,11 @@ def load(
 
     ``marks``: the highest number that was ever given, by how a name begins. ``follow=False`` refuses a link.
     """
-    found = _read(path, marks, follow=follow)
-    if found.problem:
+    loaded = _read(path, marks, follow=follow)
+    if loaded.problem:
         sleep(AGAIN_S)
-        found = _read(path, marks, follow=follow)
-    return found
+        loaded = _read(path, marks, follow=follow)
+    return loaded
 
 
 def _read(path: str | Path, marks: Mapping[str, int] | None, *, follow: bool) -> Loaded:
@@ -92,11 +99,11 @@ def _read(path: str | Path, marks: Mapping[str, int] | None, *, follow: bool) ->
         if raw is None:
             return Loaded(empty())
         mark = sha256(raw).hexdigest()
-        found = migrated(parsed(raw), marks)
+        playbook, told = migrated(parsed(raw), marks)
     except (OSError, ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else words(error)
         return Loaded(empty(), f"{path} is no playbook that can be used: {why}", (), mark)
-    return Loaded(found.playbook, "", found.told, mark)
+    return Loaded(playbook, "", told, mark)
 
 
 def save(
@@ -121,11 +128,11 @@ def save(
 
 def parsed(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value in a file. Raises ``ValueError``, for ``NaN`` and ``Infinity`` too: they are no JSON."""
-    return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_json)
 
+    def no_json(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
 
-def _no_json(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    return json.loads(raw.decode("utf-8-sig"), parse_constant=no_json)
 
 
 def dumped(playbook: Mapping[str, Any]) -> bytes:
@@ -195,16 +202,27 @@ class Edit:
     revision: Revision | None = None
 
 
+class View(NamedTuple):
+    """A project's playbook now. ``known``: the part that agents and models may read. ``approved``: the names
+    of the points that a person wrote or approved. ``problem``: why the file can't be used.
+    """
+
+    known: Playbook
+    approved: frozenset[str]
+    problem: str = ""
+
+
 class ProjectPlaybook:
     """The playbook of one project. ``setting``: the person's ``playbook.path``. ``named``: its file, from the
     project on. ``folder``: what is kept of it in the state folder, by the project's real path.
     """
 
     def __init__(self, project: str | Path, state_dir: Path, clock: Clock, setting: str) -> None:
-        self._project = project
+        self._project = Path(project)
+        self._state_dir = state_dir
         self._clock = clock
         self.named = setting or FILE
-        self.path = Path(project, self.named)
+        self.path = self._project / self.named
         self.folder = state_dir / FOLDER / sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:16]
         self.known_file = self.folder / "known.json"
         own = () if self.named == FILE else (f"of-{known_as(self.named)[:16]}",)  # a file, its revisions
@@ -222,8 +240,8 @@ class ProjectPlaybook:
         or can't be used. Never raises.
         """
         try:
-            found = json.loads(read_text(self.known_file, KNOWN_LIMIT) or "{}")
-            return Known(_numbers(found["highest"]), _numbers(found["approved"]))
+            kept = json.loads(read_text(self.known_file, KNOWN_LIMIT) or "{}")
+            return Known(_numbers(kept["highest"]), _numbers(kept["approved"]))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return Known()
 
@@ -254,7 +272,7 @@ class ProjectPlaybook:
             known = self.known()
             playbook, problem, told, mark = load(self.path, marks=known.highest, follow=False)
             before = self._bytes(playbook)
-            known.raise_to(highest(p["name"] for _, p in each(playbook)))
+            known.raise_to(highest(by_name(playbook)))
             edit = Edit(playbook, names_of(playbook, known.highest), known, mark, problem, [*told])
             yield edit
             if dry_run or (self._bytes(playbook) == before and not told):
@@ -264,13 +282,21 @@ class ProjectPlaybook:
                 mark = ""
                 edit.told.append(f"{problem}; it is kept as {set_aside(self.path, str(now)).name}")
             playbook["last_updated"] = datetime.fromtimestamp(now / 1000, UTC).isoformat()
-            known.raise_to(highest(p["name"] for _, p in each(playbook)))
+            known.raise_to(highest(by_name(playbook)))
             known.approve(edit.approved, now)
             self._save_known(known, now)  # before the file: a name that is written is never free again
             self._make_folders()
             edit.revision = self._revisions.write(
                 self._bytes(playbook), at=now, what=edit.what, why=why, by=by, made_from=mark
             )
+
+    def _make_folders(self) -> None:
+        """The file's folder, and that of its revisions. Raises ``Unavailable``."""
+        try:
+            self._kept.mkdir(mode=0o700, exist_ok=True)
+            (make_reflection if self.named == FILE else make_folder)(self.path.parent)
+        except OSError as error:
+            raise Unavailable(f"can't make the folder {self.path.parent}: {words(error)}") from error
 
     def history(self) -> list[Revision]:
         """Every change, newest first."""
@@ -284,11 +310,7 @@ class ProjectPlaybook:
 
     def problem(self, path: str = "") -> str:
         """Why this folder can have no playbook there (where it is), "" when it can."""
-        if os.path.realpath(self._project) in {"/", os.path.realpath(os.environ.get("HOME") or "/")}:
-            return f"{self._project} is no project"
-        folders = [Path(self._project, part) for part in Path(path or self.named).parents]
-        link = next((folder for folder in reversed(folders[:-1]) if folder.is_symlink()), None)
-        return f"{link} is a link: nothing is read or written there" if link is not None else ""
+        return problem_of(self._project, self._project / (path or self.named))
 
     def _bytes(self, playbook: Playbook) -> bytes:
         """The file's bytes. Raises ``UserError`` for a playbook that could not be read again."""
@@ -301,35 +323,73 @@ class ProjectPlaybook:
         if problem := self.problem():
             raise UserError(problem)
 
-    def _make_folders(self) -> None:
-        """The file's folder, and that of its revisions. Raises ``Unavailable``."""
-        try:
-            self._kept.mkdir(mode=0o700, exist_ok=True)
-            (make_reflection if self.named == FILE else make_folder)(self.path.parent)
-        except OSError as error:
-            raise Unavailable(f"can't make the folder {self.path.parent}: {words(error)}") from error
+    # --- what agents and models may be given ---------------------------------------------------------------
+
+    def view(self, confirmed: Collection[str]) -> View:
+        """Read it. A point is known when its text is (by digest): a person approved it, or it is one of
+        ``confirmed``, which sessions showed to be true. Whatever else stands in the file reaches no model. Of
+        more than ``MOST_KNOWN`` the best stay: looking at a text takes a while.
+        """
+        loaded, known = self.read(), self.known()
+        part = copy(loaded.playbook)
+        digests = known.approved.keys() | set(confirmed)
+        points = [p for _, p in each(part) if known_as(p["text"]) in digests]
+        if len(points) > MOST_KNOWN:
+            points = sorted(points, key=_worst_last)[:MOST_KNOWN]
+        kept = {id(p) for p in points if not refusal(p["text"])}
+        drop(part, [p for _, p in each(part) if id(p) not in kept])
+        approved = (p["name"] for _, p in each(loaded.playbook) if known.is_approved(p["text"]))
+        return View(part, frozenset(approved), loaded.problem)
+
+    def best(self, confirmed: Collection[str]) -> list[Point]:
+        """The points that may be offered, best first, without those that the project's own rules hold, and
+        those that say what the person dismissed.
+        """
+        blocked, rules = blocked_in(self._state_dir, str(self._project)), rules_of(str(self._project))
+        stands = folded("\n".join(rules))
+        points = [
+            p
+            for _, p in each(self.view(confirmed).known)
+            if not harms(p) and folded(p["text"]) not in stands and not blocked(p["text"])
+        ]
+        return sorted(points, key=_worst_last)[:OFFERED]
 
 
-def _numbers(found: object) -> dict[str, int]:
-    if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
+def _worst_last(point: Point) -> int:
+    return int(point["harmful"] - point["helpful"])
+
+
+def _numbers(value: object) -> dict[str, int]:
+    if not isinstance(value, dict) or not all(type(n) is int and n >= 0 for n in value.values()):
         raise ValueError("it is no table of numbers")
-    return found
+    return value
+
+
+def blocked_in(state_dir: Path, project: str) -> Callable[[str], bool]:
+    """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
+    home.
+    """
+    stones = ReflectState(state_dir, project).load("tombstones").values()
+    texts = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+    for raw in rules_of(project):
+        with suppress(UserError):
+            texts += [rule.text for rule in Document(raw.encode()).rules if rule.active]
+    known = set(map(folded, texts))
+    return lambda text: folded(text) in known
+
+
+def rules_of(project: str) -> list[str]:
+    """What the project's own rules say, as far as they can be read."""
+    texts = []
+    for name in RULES:
+        with suppress(OSError, ValueError):
+            texts.append(read_text(Path(project, name), RULES_BYTES, follow=False) or "")
+    return texts
 
 
 # --- a person's word on points -----------------------------------------------------------------------------
 # Each point is named with its text as the person saw it, so that one which was edited or removed since is
 # left alone. Nobody is asked here. ``UserError`` says why nothing was changed.
-
-
-def unvouched(book: ProjectPlaybook, confirmed: Container[str]) -> list[Point]:
-    """The points of the file that nobody vouches for. ``confirmed``: digests of what sessions confirmed.
-    Raises ``UserError`` for a file that can't be used.
-    """
-    found, approved = book.read(), book.known().approved
-    if found.problem:
-        raise UserError(found.problem)
-    digests = ((p, known_as(p["text"])) for _, p in each(found.playbook))
-    return [p for p, digest in digests if digest not in approved and digest not in confirmed]
 
 
 def may_count(named: Mapping[str, str]) -> None:
@@ -339,17 +399,12 @@ def may_count(named: Mapping[str, str]) -> None:
             raise UserError(f"{name} may not be offered to agents: {why}")
 
 
-def as_seen(book: ProjectPlaybook, name: str, seen: str) -> str:
-    """The text of the point, if it still has the digest ``seen`` (``known_as``)."""
-    return str(_seen(book.read().playbook, name, seen)["text"])
-
-
 def vouch(book: ProjectPlaybook, named: Mapping[str, str]) -> None:
     """A person vouches for these points: name and text as they saw it."""
     may_count(named)
     there = book.read().playbook
     for name, text in named.items():
-        _seen(there, name, known_as(text))
+        _seen(there, name, text)
     book.approve(named.values())
 
 
@@ -359,10 +414,10 @@ def take_back(
     """Remove the point, and see to it that what it says is never learned again. That comes first: who is
     ended between the two may ask again.
     """
-    _seen(book.read().playbook, name, known_as(text))
+    _seen(book.read().playbook, name, text)
     never_again(journal, text)
     with book.change(by=by) as edit:
-        drop(edit.playbook, [_seen(edit.playbook, name, known_as(text))])
+        drop(edit.playbook, [_seen(edit.playbook, name, text)])
         edit.what = f"took back {name}"
 
 
@@ -371,10 +426,10 @@ def never_again(book: ProjectJournal, text: str) -> None:
     book.change(lambda journal: bury(journal, text, book.day()))
 
 
-def _seen(playbook: Playbook, name: str, digest: str) -> Point:
+def _seen(playbook: Playbook, name: str, text: str) -> Point:
     point = by_name(playbook).get(name)
     if point is None:
         raise UserError(f"{name} is not in the playbook any more: nothing was changed")
-    if known_as(point["text"]) != digest:
+    if point["text"] != text:
         raise UserError(f"{name} was edited while you were asked: nothing was changed; try again")
     return point

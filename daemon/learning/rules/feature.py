@@ -25,7 +25,7 @@ from ...core.given import folded, known_as
 from ...core.offers import Moment, Offer
 from ...engine.features.feature import Feature, Heard, Parts, Place, Route
 from ...store.retention import old
-from ..playbook.playbooks import rules_of
+from ..playbook.project_playbook import rules_of
 from ..state import ReflectState
 from . import questions
 from .candidates import Candidate

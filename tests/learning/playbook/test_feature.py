@@ -19,8 +19,7 @@ from daemon.core.llm import Prompt, Reply
 from daemon.engine import offering
 from daemon.learning import tables
 from daemon.learning.playbook.feature import Playbook, held_out
-from daemon.learning.playbook.playbooks import Line
-from daemon.learning.playbook.points import add
+from daemon.learning.playbook.points import Point, add
 from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook
 from daemon.learning.records import compared
 from daemon.learning.rules.journal import bury
@@ -732,21 +731,22 @@ async def test_a_person_approves_or_dismisses_what_waits(site: Site) -> None:
     two = [*ADD["operations"], {"type": "ADD", "section": "OTHERS", "text": other}]
     await site.session("s1", NOTHING, {"reasoning": "", "operations": two})
     routes = {r.name: r.answer for name, r in site.sim.daemon.engine.features.routes() if name == "playbook"}
-    waiting = (await routes["waiting"]({"directory": str(site.project)}))["texts"]
-    assert [t["text"] for t in waiting] == [TEXT, other]
+    db, project = site.sim.daemon.db, str(site.project)
+    waiting = tables.texts(db, project)
+    assert [t.text for t in waiting] == [TEXT, other]
     for bad in ({}, {"id": 99, "yes": True}, {"id": "1", "yes": True}, {"id": 1, "yes": "y"}):
         with pytest.raises(BadReply):
             await routes["settle"](bad)
-    await routes["settle"]({"id": waiting[0]["id"], "yes": True})
-    await routes["settle"]({"id": waiting[1]["id"], "yes": False})
+    await routes["settle"]({"id": waiting[0].id, "yes": True})
+    await routes["settle"]({"id": waiting[1].id, "yes": False})
     await site.looks()
     assert [p["text"] for p in site.points().values()] == [TEXT]
     assert site.book.known().is_approved(TEXT)
     with pytest.raises(BadReply, match="no text 1 waits"):
-        await routes["settle"]({"id": waiting[0]["id"], "yes": True})
+        await routes["settle"]({"id": waiting[0].id, "yes": True})
     given = await site.session("s2", NOTHING, {"reasoning": "", "operations": two})
     assert TEXT in given
-    assert (await routes["waiting"]({"directory": str(site.project)}))["texts"] == []
+    assert tables.texts(db, project) == []
 
 
 async def test_a_new_session_lends_its_model_to_what_waits(site: Site) -> None:
@@ -773,13 +773,13 @@ async def test_a_playbook_that_is_slow_to_read_holds_up_nobody(
     site.vouched(TEXT)
     feature = site.sim.daemon.engine.features.named("playbook")
     assert isinstance(feature, Playbook)
-    lines, answers = feature._books.lines, threading.Event()
+    best, answers = feature._learning.best, threading.Event()
 
-    def slow(project: str) -> list[Line]:
+    def slow(project: str) -> list[Point]:
         answers.wait(60)
-        return lines(project)
+        return best(project)
 
-    feature._books.lines = slow  # type: ignore[method-assign]
+    feature._learning.best = slow  # type: ignore[method-assign]
     monkeypatch.setattr(offering, "READY_S", 0.01)
     assert (await site.opens("s1"))[1] == ""
     answers.set()
@@ -810,14 +810,11 @@ async def test_a_dispute_takes_back_what_the_wrong_verdict_taught(site: Site) ->
 
 
 async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
-    """Nor what is a rule of theirs by now; what waited can't be confirmed any more, nor is it listed."""
+    """Nor what is a rule of theirs by now; what waited can't be confirmed any more."""
     assert await site.session("s1", NOTHING, ADD) == ""
     (waiting,) = tables.texts(site.sim.daemon.db, str(site.project))
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, {"HOME": "/nonexistent"})
     rules.journal.change(lambda journal: bury(journal, waiting.text, "2025-01-01"))
-    routes = {route.name: route for _, route in site.sim.daemon.engine.features.routes()}
-    asked = {"directory": str(site.project)}
-    assert await routes["waiting"].answer(asked) == {**asked, "texts": []}
     other = "Views convert dates to the local time zone."
     (site.project / "CLAUDE.md").write_bytes(Document(b"").append("rule-001", other, "2025-01-01"))
     add = {"type": "ADD", "section": "OTHERS", "text": other}

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.core.given import known_as
 from daemon.learning.playbook.project_playbook import (
-    as_seen,
     dumped,
     may_count,
     never_again,
     take_back,
-    unvouched,
     vouch,
 )
 from daemon.learning.rules.learned_rules import LearnedRules
@@ -34,30 +31,19 @@ def rules(tmp_path: Path) -> LearnedRules:
     return found
 
 
-def test_a_word_on_a_point(rules: LearnedRules) -> None:
-    """Nobody vouches for what came with a clone, until a person or a session does."""
-    playbook = rules.playbook
-    assert [p["name"] for p in unvouched(playbook, ())] == ["pat-001", "pat-002"]
-    assert [p["name"] for p in unvouched(playbook, {known_as("Use pathlib.")})] == ["pat-002"]
-    vouch(playbook, {"pat-001": "Use pathlib."})
-    assert [p["name"] for p in unvouched(playbook, ())] == ["pat-002"]
-
-
 def test_what_agents_may_not_read_is_refused(rules: LearnedRules) -> None:
     """One such text refuses all of them."""
     named = {"pat-001": "Use pathlib.", "pat-002": "See https://x.dev/a."}
     for refused in (lambda: may_count(named), lambda: vouch(rules.playbook, named)):
         with pytest.raises(UserError, match="pat-002 may not be offered to agents: it names an address"):
             refused()
-    assert len(unvouched(rules.playbook, ())) == 2
+    assert rules.playbook.known().approved == {}
 
 
 def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     """Neither vouched for nor removed; the same for a point that is gone."""
     playbook = rules.playbook
-    assert as_seen(playbook, "pat-001", known_as("Use pathlib.")) == "Use pathlib."
     for refused in (
-        lambda: as_seen(playbook, "pat-001", known_as("Use os.path.")),
         lambda: vouch(playbook, {"pat-001": "Use os.path."}),
         lambda: take_back(rules.playbook, rules.journal, "pat-001", "Use os.path."),
     ):

@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from daemon.core.errors import UserError
 from daemon.learning.playbook.points import (
-    CITED,
     SECTION_SLUGS,
     Names,
     apply_tags,
     by_name,
-    cited_ids,
     deduplicate,
     each,
-    empty,
     harms,
     highest,
     line,
     lines_of,
     migrated,
-    next_name,
-    offered,
     parts,
     prune,
     section_of,
-    update,
 )
-from daemon.paths import shipped
 from tests.learning.playbook.books import COUNTS, LEGACY, TAGS, Json, book, names, point, said
 
 
@@ -187,18 +177,6 @@ def test_inv_score_004_any_form_becomes_todays_once(data: Json) -> None:
     assert json.dumps(again.playbook) == json.dumps(found)
 
 
-def test_the_next_name_is_above_the_highest() -> None:
-    """A gap is not filled: its name belonged to a point that somebody may still cite."""
-    names = ["pat-001", "pat-007", "mis-009", "kpt_012", 3]
-    entries = [*({"name": name} for name in names), "text"]
-    assert next_name(entries, "pat") == "pat-008"
-    assert next_name(entries, "kpt") == "kpt_013"
-    assert next_name([], "oth") == "oth-001"
-    assert next_name([{"name": "pat-999"}], "pat") == "pat-1000"
-    assert next_name([{"name": "pat-1000000"}], "pat") == "pat-1000001"
-    assert next_name([{"name": "pat-" + "9" * 18}], "pat") == "pat-001", "there is none above it"
-
-
 @pytest.mark.parametrize(
     "name",
     ["pat001", "PAT-001", "xyz-001", "kpt-001", "pat_001", "pat-1x", "pat-" + "9" * 19, "pat-" + "9" * 5000],
@@ -206,7 +184,7 @@ def test_the_next_name_is_above_the_highest() -> None:
 def test_other_names_count_for_nothing(name: str) -> None:
     """Only our own forms have numbers; one of nineteen digits or five thousand is not counted on from."""
     assert parts(name) is None
-    assert next_name([{"name": name}], "pat") == "pat-001"
+    assert highest([name]) == {}
 
 
 def test_names_are_given_once_and_above_their_mark() -> None:
@@ -278,24 +256,6 @@ def test_req_refl_007_tags_of_another_form_change_nothing(bad: Any) -> None:
     assert len(told) == (len(bad) if isinstance(bad, list) else 0)
 
 
-def test_an_update_adds_then_counts_then_prunes() -> None:
-    """The contract's order: a new point is never pruned in the call that adds it."""
-    playbook = book(point("pat-001", "old", 0, 2), point("pat-002", "fine", 1, 0))
-    told = update(playbook, {
-        "new_key_points": ["new", {"text": "in its place", "section": "mistakes to avoid"}, "FINE ", "", 7],
-        "evaluations": [
-            {"name": "pat-001", "rating": "harmful"},
-            {"name": "pat-002", "rating": "neutral"},
-            {"name": "oth-001", "rating": "helpful"},
-            {"name": "pat-404", "rating": "helpful"},
-        ],
-    })  # fmt: skip
-    assert names(playbook) == ["pat-002", "mis-001", "oth-001"]
-    assert said(playbook) == ["fine", "in its place", "new"]
-    assert playbook["sections"]["OTHERS"][0]["helpful"] == 1
-    assert len(told) == 4
-
-
 def test_points_with_the_same_text_become_the_first() -> None:
     """Across sections, with the sum of the counters; a second run finds nothing."""
     playbook = book(
@@ -316,59 +276,6 @@ def test_another_wording_is_another_point(other: str) -> None:
     assert len(list(each(playbook))) == 2
 
 
-IDS = st.sampled_from(["[pat-001]", "[mis-002]", "[kpt_003]", "pat-004", "[xyz-001]", "[pat-]", " and "])
-
-
-def says(content: Any, role: str = "assistant") -> dict[str, Any]:
-    return {"role": role, "content": content}
-
-
-@pytest.mark.shows("REQ-REFL-001")
-def test_req_refl_001_the_pattern_is_the_agreed_one() -> None:
-    """Exactly these ids."""
-    assert CITED.pattern == r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]"
-
-
-@pytest.mark.shows("REQ-REFL-001")
-def test_blocks_are_read_like_texts() -> None:
-    """Texts and thoughts of blocks count; what a tool was asked and answered does not."""
-    blocks = [
-        {"type": "thinking", "thinking": "as [ctx-001] says"},
-        {"type": "reasoning", "text": "[pref-002]"},
-        {"type": "text", "text": "I follow [pat-001]."},
-        "[oth-009]",
-        {"type": "tool_use", "name": "write", "input": {"content": "[mis-001]"}},
-        {"type": "tool_result", "content": "[mis-002]"},
-        {"type": "text"},
-        7,
-    ]
-    assert cited_ids([says(blocks)]) == ["ctx-001", "pref-002", "pat-001", "oth-009"]
-
-
-def test_what_is_no_message_is_passed_over() -> None:
-    """A damaged transcript loses only what is damaged."""
-    assert cited_ids([None, 3, "x [pat-001]", {}, says(None), says(["[pat-002]"])]) == ["pat-002"]
-
-
-@pytest.mark.shows("INV-REFL-001")
-@given(
-    texts=st.lists(st.lists(IDS, max_size=5).map("".join), max_size=6),
-    roles=st.lists(st.booleans(), max_size=6),
-)
-def test_inv_refl_001_each_cited_id_comes_once(texts: list[str], roles: list[bool]) -> None:
-    """No id twice, none of a user, and every id that an assistant cites."""
-    messages = [says(t, "assistant" if r else "user") for t, r in zip(texts, roles, strict=False)]
-    found = cited_ids(messages)
-    assert len(set(found)) == len(found)
-    own = "".join(m["content"] + "|" for m in messages if m["role"] == "assistant")
-    assert set(found) == set(re.findall(CITED, own))
-
-
-def test_many_brackets_take_linear_time() -> None:
-    """Ten million characters that almost cite end at once."""
-    assert cited_ids([says("[pat-" * 2_000_000 + "1]")]) == ["pat-1"]
-
-
 def test_the_line_of_a_point() -> None:
     """The contract's form, and one line even where the text has several."""
     one = point("kpt_001", "Always use type hints for function signatures", 5, 1)
@@ -387,15 +294,3 @@ def test_points_stand_under_their_sections_in_their_order() -> None:
         "## MISTAKES TO AVOID\n[mis-001] helpful=0 harmful=0 :: b\n\n"
         "## OTHERS\n[oth-001] helpful=0 harmful=0 :: c"
     )
-
-
-@pytest.mark.shows("REQ-REFL-002")
-def test_req_refl_002_what_an_agent_is_given_asks_it_to_cite() -> None:
-    """The shipped template around the points; braces in a text stay; "" without a point."""
-    template = shipped("prompts/playbook.txt").read_text("utf-8")
-    found = offered(book(point("pat-001", "use {nonce} in f-strings")), template)
-    assert "[pat-001] helpful=0 harmful=0 :: use {nonce} in f-strings" in found
-    assert "cite its ID" in found
-    assert offered(empty(), template) == ""
-    with pytest.raises(UserError, match="key_points"):
-        offered(book(point("pat-001", "a")), "no place for them")

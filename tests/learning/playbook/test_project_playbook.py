@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.learning.playbook.curator import apply
+from daemon.learning.playbook.changes import apply
 from daemon.learning.playbook.points import add, each, said_in
 from daemon.learning.playbook.project_playbook import Edit, ProjectPlaybook, dumped
 from daemon.testing import FakeClock
@@ -34,7 +34,7 @@ def added(project: ProjectPlaybook, text: str, *, dry_run: bool = False) -> list
 
 def removed(project: ProjectPlaybook, name: str) -> None:
     with project.change() as edit:
-        edit.playbook |= apply(edit.playbook, [{"type": "DELETE", "target_id": name}]).playbook
+        edit.playbook |= apply(edit.playbook, [{"type": "DELETE", "target_id": name}])[0]
 
 
 def nothing(project: ProjectPlaybook, *, dry_run: bool = False) -> Edit:

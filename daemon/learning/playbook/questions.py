@@ -1,0 +1,365 @@
+"""What a model is asked about a playbook, one call each, and what is made of its reply. Pure.
+
+* ``reflect``: what was the playbook worth in this session? (REQ-REFL-003, REQ-REFL-004)
+* ``curate``: what is to be changed in the playbook? It sees the reflector's output, never the session.
+* ``keypoints``: new points and ratings in one, for the library.
+
+Nothing is asked twice, because learning must stay cheap. The output is a plain dict with the fields of its
+form: what is missing is empty, what is of another form is left out, since a part of an answer is worth
+something here (REQ-REFL-008).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ...core.cuts import head_and_tail, tokens, within
+from ...core.errors import BadReply
+from ...core.llm import Prompt, Reply, Tier
+from ...core.reply import answered, as_quoted, wanted_object
+from ...core.template import divided
+from ...core.transcript import Model
+from .points import SECTION_SLUGS, TAGS, copy, drop, each, line, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+
+    from ...core.evidence import FileChange
+    from ...core.reply import Answer
+    from .points import Playbook, Point
+    from .stretch import Stretch
+
+Json = dict[str, Any]
+Kind = Literal["reflect", "curate", "keypoints"]
+MAX_TOKENS: Final = 3_000  # of an answer
+REFLECTOR_TOKENS: Final = 10_000
+CURATOR_TOKENS: Final = 4_000
+ROW_CHARS: Final = 400
+WORDS_CHARS: Final = 4_000  # of one message of the person
+CITES_CHARS: Final = 300
+QUOTE_WORDS: Final = 5
+PAIRS: Final = 10
+PAIRS_TOKENS: Final = 200
+HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
+NONE: Final = "(none)"
+_TEXT: Final[dict[str, object]] = {"type": "string"}
+_TAG: Final[dict[str, object]] = {"type": "string", "enum": list(TAGS)}
+
+
+def _closed(**properties: object) -> dict[str, object]:
+    """A closed object whose fields are all required: what strict structured output wants."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _listed(item: object) -> dict[str, object]:
+    return {"type": "array", "items": item}
+
+
+FORMS: Final[dict[Kind, dict[str, dict[str, object]]]] = {
+    "reflect": {
+        "analysis": _TEXT,
+        "bullet_tags": _listed(_closed(name=_TEXT, tag=_TAG, rationale=_TEXT)),
+        "confirmed": _listed(_closed(name=_TEXT, cites=_TEXT)),
+    },
+    "curate": {
+        "reasoning": _TEXT,
+        "operations": _listed(
+            _closed(
+                type={"type": "string", "enum": ["ADD", "UPDATE", "MERGE", "DELETE"]},
+                section=_TEXT,
+                text=_TEXT,
+                target_id=_TEXT,
+                source_ids=_listed(_TEXT),
+                merged_text=_TEXT,
+                reason=_TEXT,
+            )
+        ),
+    },
+    "keypoints": {
+        "new_key_points": _listed(_TEXT),
+        "evaluations": _listed(_closed(name=_TEXT, rating=_TAG)),
+    },
+}
+"""Kind of question → the fields of its reply, besides the nonce, each with its schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How something is asked. ``nonce`` fences its untrusted text. ``strict``: a reply in prose must echo the
+    nonce and have all fields, as in the daemon. ``asked``: a person asked for it, which says what it is paid
+    from.
+    """
+
+    nonce: str
+    template: str
+    session: str = ""
+    model: Model | None = None
+    tier: Tier = "fast"
+    strict: bool = True
+    asked: bool = False
+
+
+def ask(kind: Kind, how: How, values: Mapping[str, str]) -> Generator[Prompt, Reply, Answer[Json]]:
+    """One call. ``values``: what stands in the template's slots. Raises ``UserError`` for a template that
+    lacks one.
+    """
+    fields = FORMS[kind]
+    system, text = divided(how.template, {"nonce": how.nonce, **values})
+    prompt = Prompt(
+        purpose=f"asked.{kind}" if how.asked else kind,
+        tier=how.tier,
+        system=system,
+        text=text,
+        session=how.session,
+        model=how.model,
+        nonce=how.nonce,
+        schema=_closed(nonce=_TEXT, **fields),
+        max_tokens=MAX_TOKENS,
+    )
+
+    def read(reply: Reply) -> Json:
+        if how.strict:
+            wanted = (name for name in fields if name not in {"confirmed", "reasoning"})
+            data: object = wanted_object(reply, how.nonce, *wanted, what="playbook")
+        else:
+            data = reply.data if reply.data is not None else extract_json(reply.text)
+        if not isinstance(data, Mapping):
+            raise BadReply("the reply holds no JSON object", raw=reply.text)
+        return {name: _field(data.get(name), form) for name, form in fields.items()}
+
+    return answered(prompt, read)
+
+
+def nothing(kind: Kind) -> Json:
+    """The output without an answer."""
+    return {name: _field(None, form) for name, form in FORMS[kind].items()}
+
+
+def _field(value: object, form: Mapping[str, object]) -> str | list[Any]:
+    if form["type"] == "string":
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
+    kinds = (str, Mapping) if form["items"] == _TEXT else Mapping
+    return [item for item in value if item and isinstance(item, kinds)] if isinstance(value, list) else []
+
+
+# --- what the reflector of the daemon sees -----------------------------------------------------------------
+
+
+def of_stretch(
+    template: str,
+    stretch: Stretch,
+    given: Sequence[Point] = (),
+    cited: Collection[str] = (),
+    waiting: Sequence[Point] = (),
+) -> dict[str, str]:
+    """What stands in the reflector's template, the prompt in at most ``REFLECTOR_TOKENS``. ``given``: the
+    points that the session was given; those in ``cited`` are marked. ``waiting``: those that it may confirm.
+    """
+    room = REFLECTOR_TOKENS - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
+    evidence = stretch.evidence
+    rows = [
+        (
+            0 if row.open or row.outcome == "failed" else 1,
+            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, ROW_CHARS)}",
+        )
+        for row in evidence.rows
+    ]
+    blocks, left = dict[str, str](), room
+    # the share of the room at most; the changes have what is left
+    for name, share, items in (
+        ("points", 0.3, [(p["name"] not in cited, _marked(p, cited)) for p in given]),
+        ("waiting", 0.1, [(0, line(p)) for p in waiting]),
+        ("How it ended", 0.05, [(0, stretch.ended)]),
+        ("What the person typed", 0.2, _requests(stretch.requests)),
+        ("The agent's last words", 0.1, [(0, stretch.final)]),
+        ("Facts that were computed from the calls", 0.1, rows),
+        (
+            "Log: every call in order",
+            0.4,
+            [(a.rank, "\n    ".join((f"{a.id} {a.text}".strip(), *a.said))) for a in evidence.log],
+        ),
+        ("Changes by file", 1.0, _changes(evidence.files)),
+    ):
+        blocks[name] = fitting(items, left if share == 1.0 else min(left, int(room * share)))
+        left -= tokens(blocks[name]) if blocks[name] else 0
+    points, quarantined = blocks.pop("points"), blocks.pop("waiting")
+    values = {
+        "playbook": points or NONE,
+        "cited_ids": ", ".join(f"[{name}]" for name in cited) or NONE,
+        "transcript": "\n\n".join(f"{name}:\n{text or NONE}" for name, text in blocks.items()),
+    }
+    if "{quarantined}" in template:
+        values["quarantined"] = quarantined or NONE
+    return values
+
+
+def _marked(point: Point, cited: Collection[str]) -> str:
+    return f"(cited) {line(point)}" if point["name"] in cited else line(point)
+
+
+def _requests(requests: Sequence[str]) -> list[tuple[int, str]]:
+    """The messages by number, further lines indented; the first and the last are kept first."""
+    shown = ("\n  ".join(head_and_tail(text, WORDS_CHARS).splitlines()) for text in requests)
+    last = len(requests) - 1
+    return [(0 if i in {0, last} else 1, f"M{i + 1}: {text}") for i, text in enumerate(shown)]
+
+
+def _changes(files: Iterable[FileChange]) -> Iterator[tuple[int, str]]:
+    """The head of each file, before the lines of any."""
+    for f in files:
+        yield 0, f"{f.path} ({f.how}, +{f.added} -{f.removed})"
+        if f.lines:
+            yield 1, "\n".join(f"    {text}" for text in f.lines)
+
+
+def fitting(ranked: Iterable[tuple[int, str]], most: int) -> str:
+    """The items of the lowest ranks that fit into ``most`` tokens, the later ones of a rank first, in their
+    order; and how many were left out. One item that is too long alone is cut.
+    """
+    items = list(ranked)
+    if len(items) == 1:
+        return within(items[0][1], most) if most > 0 else ""
+    room = most - tokens(_left_out(len(items)))
+    fit = _fit(items, room)
+    shown = [text for i, (_, text) in enumerate(items) if i in fit]
+    if len(fit) < len(items) and room > 0:
+        shown.append(_left_out(len(items) - len(fit)))
+    return "\n".join(shown)
+
+
+def _fit(items: Sequence[tuple[int, str]], room: int) -> set[int]:
+    """The places of those that fit, the lowest ranks first, and of a rank the later ones."""
+    fit = set[int]()
+    for i in sorted(range(len(items)), key=lambda i: (items[i][0], -i)):
+        if (cost := tokens(f"{items[i][1]}\n")) <= room:
+            fit.add(i)
+            room -= cost
+    return fit
+
+
+def _left_out(number: int) -> str:
+    return f"({number} left out: no room)"
+
+
+def confirmations(output: Json, waiting: Collection[str], stretch: Stretch) -> list[tuple[str, str]]:
+    """(name, what it cites) of each point that waits and that the reply confirms with something that is in
+    the stretch: a row, a line of the log, or five words of the person.
+    """
+    ids = {row.id for row in stretch.evidence.rows} | {act.id for act in stretch.evidence.log if act.id}
+    said = [as_quoted(text) for text in stretch.requests]
+    found = dict[str, str]()
+    for item in output["confirmed"]:
+        name, cites = item.get("name"), item.get("cites")
+        if not (isinstance(name, str) and isinstance(cites, str) and name in waiting):
+            continue
+        wanted = as_quoted(cites)
+        quoted = len(wanted.split()) >= QUOTE_WORDS and any(wanted in text for text in said)
+        if quoted or cites.strip(" []().") in ids:
+            found.setdefault(name, cites[:CITES_CHARS])
+    return list(found.items())
+
+
+# --- what the curator sees ---------------------------------------------------------------------------------
+
+
+def reflection_of(output: Mapping[str, Any]) -> str:
+    """A reflector's output as the curator reads it."""
+    shown = {"analysis": output.get("analysis", ""), "bullet_tags": output.get("bullet_tags", [])}
+    return json.dumps(shown, indent=1, ensure_ascii=False, default=str)
+
+
+def within_curator(template: str, output: Mapping[str, Any], playbook: Playbook) -> tuple[str, Playbook]:
+    """As much of both as fits into ``CURATOR_TOKENS``: of the points those first that the reflector tagged,
+    then those that were counted most often.
+    """
+    room = CURATOR_TOKENS - tokens(template) - (4 + len(SECTION_SLUGS)) * HEADING - PAIRS_TOKENS
+    reflection, part = within(reflection_of(output), room // 2), copy(playbook)
+    tagged = {tag.get("name") for tag in output["bullet_tags"]}
+    points = [p for _, p in each(part)]
+    items = [(_rank(p) if p["name"] not in tagged else 0, line(p)) for p in points]
+    fit = _fit(items, room - tokens(reflection))
+    drop(part, [p for i, p in enumerate(points) if i not in fit])
+    return reflection, part
+
+
+def _rank(point: Point) -> int:
+    return 1 + max(0, 9 - int(point["helpful"] + point["harmful"]))
+
+
+def of_points(
+    reflection: str, shown: Playbook, left_out: int = 0, pairs: Iterable[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """What stands in the curator's template. ``left_out``: how many points it does not see. ``pairs``: names
+    of two points each that may say the same.
+    """
+    rows = "\n".join(f"[{a}] and [{b}]" for a, b in pairs)
+    blocks = (
+        lines_of(shown) or NONE,
+        _left_out(left_out) if left_out else "",
+        f"## These may say the same\n{rows}" if rows else "",
+    )
+    return {"reflector_output": reflection, "playbook": "\n\n".join(filter(None, blocks))}
+
+
+# --- JSON in prose, for the library: in the daemon a reply must echo its nonce, because prose may hold an ---
+# --- object that was only quoted ----------------------------------------------------------------------------
+
+_TOKEN: Final = re.compile(r'\\.|["{}]', re.DOTALL)
+_FENCE: Final = "```"
+
+
+def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The first JSON value that one of these finds, in this order and in linear time; None when none does
+    (REQ-REFL-008).
+
+    1. a fence with the tag ``json``; 2. a fence without a tag; 3. from a ``{`` to the ``}`` that closes it;
+    4. the whole text.
+    """
+    for candidates in (_fenced(text, tagged=True), _fenced(text, tagged=False), _balanced(text), (text,)):
+        for candidate in candidates:
+            try:
+                value = json.loads(candidate.strip())
+            except (ValueError, RecursionError):
+                continue
+            if value is not None:
+                return value
+    return None
+
+
+def _fenced(text: str, *, tagged: bool) -> Iterator[str]:
+    """What stands between fences, one after the other: those that open with ``json``, or the others."""
+    pieces = text.split(_FENCE)
+    for piece in pieces[1:-1:2]:
+        if piece[:4].lower() == "json":
+            if tagged:
+                yield piece[4:]
+        elif not tagged:
+            yield piece
+
+
+def _balanced(text: str) -> Iterator[str]:
+    """Each outermost part in braces. Braces in quoted texts don't count."""
+    depth, start, quoted = 0, 0, False
+    for token in _TOKEN.finditer(text):
+        kind = token[0]
+        if depth and kind == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif kind == "{":
+            if not depth:
+                start = token.start()
+            depth += 1
+        elif kind == "}" and depth:
+            depth -= 1
+            if not depth:
+                yield text[start : token.end()]

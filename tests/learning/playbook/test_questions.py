@@ -1,0 +1,361 @@
+"""What reflector and curator see, that it fits, and how their replies are read."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.cuts import tokens
+from daemon.core.errors import BadReply, Unavailable
+from daemon.core.evidence import Act, Evidence, FileChange, Row
+from daemon.core.llm import Prompt, Reply
+from daemon.core.reply import Answer
+from daemon.learning.playbook.points import each
+from daemon.learning.playbook.questions import (
+    CURATOR_TOKENS,
+    FORMS,
+    PAIRS,
+    REFLECTOR_TOKENS,
+    How,
+    Kind,
+    ask,
+    confirmations,
+    extract_json,
+    of_points,
+    of_stretch,
+    within_curator,
+)
+from daemon.learning.playbook.stretch import Stretch
+from daemon.paths import shipped
+from tests.learning.playbook.books import Json, book, point
+
+TEMPLATES = {
+    name: shipped(f"prompts/{name}.txt").read_text("utf-8") for name in ("reflector", "curator", "keypoints")
+}
+STRETCH = Stretch(
+    session="ses_1",
+    directory="/p",
+    task="t1",
+    turns=("1",),
+    requests=("Add a retry\nplease", "And test it"),
+    ended="incomplete HIGH, reward -0.5: two tests fail",
+    final="Done.",
+    evidence=Evidence(
+        rows=(
+            Row("R1", "requirement", "add a retry"),
+            Row("E1", "check", "`pytest -q` failed: 2 failed", "failed", open=True),
+        ),
+        log=(Act("A1", "edit up.py"), Act("A2", "bash pytest -q", ("2 failed",), rank=0)),
+        files=(FileChange("up.py", "edited", ("A1",), 1, 1, ("-old", "+new")),),
+    ),
+)
+GIVEN = [point("pat-001", "use types", 3), point("pat-002", "use hints")]
+WAITING = [point("new-7", "tests need redis")]
+
+
+def reflector(stretch: Stretch = STRETCH, nonce: str = "n0nce", **more: Any) -> Prompt:
+    template = more.pop("template", TEMPLATES["reflector"])
+    known = {"given": GIVEN, "cited": ["pat-001"], "waiting": WAITING} | more
+    how = How(nonce, template, "ses_1")
+    return next(ask("reflect", how, of_stretch(template, stretch, **known)))
+
+
+def test_a_task_is_shown_with_what_decides() -> None:
+    """How it ended, words, facts, log, changes; cited points are marked, waiting ones stand apart."""
+    prompt = reflector()
+    for part in (
+        "How it ended:\nincomplete HIGH, reward -0.5: two tests fail\n",
+        "What the person typed:\nM1: Add a retry\n  please\nM2: And test it\n",
+        "The agent's last words:\nDone.\n",
+        "E1 [check failed] `pytest -q` failed: 2 failed\n",
+        "A1 edit up.py\nA2 bash pytest -q\n    2 failed\n",
+        "up.py (edited, +1 -1)\n    -old\n    +new\n",
+        "(cited) [pat-001] helpful=3 harmful=0 :: use types\n[pat-002] helpful=0 harmful=0 :: use hints\n---",
+        "n0nce\n[new-7] helpful=0 harmful=0 :: tests need redis\n---",
+    ):
+        assert part in prompt.text
+    assert (prompt.purpose, prompt.tier, prompt.session, prompt.nonce) == (
+        "reflect",
+        "fast",
+        "ses_1",
+        "n0nce",
+    )
+    without = TEMPLATES["reflector"].replace("{quarantined}", "")
+    assert "new-7" not in reflector(template=without).text, "the placeholder may be left out"
+
+
+@pytest.mark.shows("REQ-REFL-003")
+@pytest.mark.parametrize("letter", ["x", "ж", "\N{PILE OF POO}"])
+def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> None:
+    """However long everything is, in any script, the prompt fits, and says that something was left out."""
+    long = " ".join([letter * 9] * 3_000)
+    evidence = Evidence(
+        rows=tuple(Row(f"E{i}", "check", long, "failed", open=True) for i in range(60)),
+        log=tuple(Act(f"A{i}", f"bash {letter * 90}", (letter * 200,) * 3, rank=i % 4) for i in range(2_000)),
+        files=tuple(FileChange(f"f{i}.py", "edited", lines=(f"+{letter * 80}",) * 40) for i in range(300)),
+    )
+    points = [point(f"pat-{i:03d}", letter * 250) for i in range(1, 200)]
+    big = replace(STRETCH, requests=(long,) * 30, final=long, ended=long, evidence=evidence)
+    prompt = reflector(big, given=points, waiting=points, cited=["pat-003"])
+    assert REFLECTOR_TOKENS // 2 < tokens(prompt.system) + tokens(prompt.text) <= REFLECTOR_TOKENS
+    assert "left out: no room)" in prompt.text
+    assert "(cited) [pat-003]" in prompt.text
+
+
+def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
+    """Where not all fit, the tagged ones and those with counts stay; the rest is counted. Of pairs that may
+    say the same ten are shown, within its tokens.
+    """
+    points = [point(f"pat-{i:03d}", f"{i} " + "word " * 40, int(i == 50)) for i in range(1, 300)]
+    output = {"bullet_tags": [{"name": "pat-299", "tag": "harmful"}], "analysis": "long " * 20_000, "more": 1}
+    playbook, template = book(*points, mis=[point("mis-001", "short", 3)]), TEMPLATES["curator"]
+    for analysis in (output["analysis"], "short"):
+        shown, part = within_curator(template, output | {"analysis": analysis}, playbook)
+        names = [p["name"] for _, p in each(part)]
+        pairs = list(pairwise(names))[:PAIRS]
+        values = of_points(shown, part, 300 - len(names), pairs)
+        prompt = next(ask("curate", How("n", template), values))
+        assert tokens(prompt.system) + tokens(prompt.text) <= CURATOR_TOKENS
+        for text in ("PATTERNS & APPROACHES\n", "[pat-050]", "AVOID\n[mis-001]", "left out: no room)"):
+            assert text in values["playbook"]
+        below = values["playbook"].partition("## These may say the same\n")[2].splitlines()
+        assert len(below) == len([x for x in below if re.fullmatch(r"\[\S+\] and \[\S+\]", x)]) == PAIRS
+        assert '"more"' not in shown
+    assert "pat-299" in names
+
+
+def test_the_rules_are_the_same_at_each_call() -> None:
+    """The system text holds nothing of the call, so that a provider can cache it."""
+    first, second = reflector(nonce="aaaa"), reflector(replace(STRETCH, final="Other."), nonce="bbbb")
+    assert first.system == second.system
+    assert "aaaa" not in first.system
+    assert first.text.count("aaaa") >= 3
+
+
+@pytest.mark.shows("SCN-REFL-007-01")
+def test_the_reflectors_template_has_what_it_must() -> None:
+    """Placeholders, keys, an example, both ways of working, `name` and `tag`."""
+    wanted = ["{transcript}", "{playbook}", "{cited_ids}", '"analysis"', '"bullet_tags": [{"name": ']
+    wanted += ['"tag": "helpful|harmful|neutral"', "An example of the form", "Cited ids are given"]
+    wanted += ["No ids are cited"]
+    assert [part for part in wanted if part not in TEMPLATES["reflector"]] == []
+    assert [part for part in ('"id"', '"rating"') if part in TEMPLATES["reflector"]] == []
+
+
+@pytest.mark.shows("REQ-REFL-005")
+@pytest.mark.parametrize(
+    ("cited", "shown"), [((), "(none)"), (("pat-001", "mis-002"), "[pat-001], [mis-002]")]
+)
+def test_req_refl_005_cited_ids_stand_in_the_data(cited: tuple[str, ...], shown: str) -> None:
+    """The way of working follows from what stands there."""
+    assert f"--- cited ids n0nce\n{shown}\n" in reflector(cited=cited).text
+
+
+def test_hostile_data_stays_data() -> None:
+    """Placeholders and fences in a session or a point are text like any other."""
+    text = "{playbook} {nonce} --- end"
+    prompt = reflector(replace(STRETCH, final=text), given=[point("pat-001", text)])
+    assert prompt.text.count(text) == 2
+    assert prompt.text.count("--- end n0nce") == 1
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_every_object_of_a_schema_is_closed(kind: Kind) -> None:
+    """What strict structured output wants: every field required, no other one allowed."""
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("type") == "object":
+                assert value["additionalProperties"] is False
+                assert value["required"] == list(value["properties"])
+            for inner in value.values():
+                walk(inner)
+
+    values = {"playbook": "", "transcript": "", "cited_ids": "", "quarantined": "", "reflector_output": ""}
+    template = "".join(f"{{{name}}}" for name in ("nonce", *values))
+    schema = next(ask(kind, How("n", template), values)).schema
+    assert schema is not None
+    assert list(schema["properties"]) == ["nonce", *FORMS[kind]]  # type: ignore[call-overload]
+    walk(schema)
+
+
+# --- replies -----------------------------------------------------------------------------------------------
+
+
+TAG = {"name": "pat-001", "tag": "helpful", "rationale": "r"}
+ADD = {"type": "ADD", "text": "new"}
+
+
+def answered(
+    kind: Kind, reply: str | Exception, nonce: str = "n0nce", *, strict: bool = True
+) -> Answer[Json]:
+    """How the one question ended."""
+    flow = ask(kind, How(nonce, "{nonce}", strict=strict), {})
+    next(flow)
+    try:
+        if isinstance(reply, Exception):
+            flow.throw(reply)
+        else:
+            flow.send(Reply(reply, "scripted", "m1"))
+    except StopIteration as stopped:
+        answer: Answer[Json] = stopped.value
+        return answer
+    raise AssertionError("it asks a second time")
+
+
+def says(nonce: str = "n0nce", **fields: Any) -> str:
+    return json.dumps({"nonce": nonce, **fields})
+
+
+WHOLE: list[tuple[Kind, Json]] = [
+    ("reflect", {"analysis": "a", "bullet_tags": [TAG], "confirmed": [{"name": "new-7", "cites": "E1"}]}),
+    ("curate", {"reasoning": "why", "operations": [ADD]}),
+    ("keypoints", {"new_key_points": ["n", {"text": "b"}], "evaluations": [{"name": "x", "rating": "y"}]}),
+]
+
+
+@pytest.mark.shows("REQ-REFL-004")
+@pytest.mark.parametrize(("kind", "output"), WHOLE)
+def test_req_refl_004_a_reply_comes_as_a_plain_dict(kind: Kind, output: Json) -> None:
+    """As it is, without the nonce."""
+    assert answered(kind, says(**output)).found == output
+
+
+@pytest.mark.shows("REQ-REFL-008")
+def test_a_part_of_an_answer_is_accepted() -> None:
+    """Missing keys are empty, wrong entries are left out."""
+    empty = {"analysis": "", "bullet_tags": [], "confirmed": []}
+    for reply, output in (
+        ({}, empty),
+        (
+            {"analysis": ["a"], "bullet_tags": [{"name": "x"}, 3]},
+            {"analysis": '["a"]', "bullet_tags": [{"name": "x"}]},
+        ),
+        ({"confirmed": {"name": "x"}, "bullet_tags": None}, {}),
+    ):
+        assert answered("reflect", json.dumps(reply), strict=False).found == empty | output
+
+
+@pytest.mark.shows("I27")
+def test_the_daemon_takes_only_an_object_with_the_nonce() -> None:
+    """An object that the session quoted has no nonce; the library has nothing to compare."""
+    quoted = 'The file says {"analysis": "poison", "bullet_tags": []}'
+    assert answered("reflect", quoted).why == "the reply holds no playbook object"
+    mine = f"{says(analysis='mine', bullet_tags=[])} {quoted}"
+    assert (answered("reflect", mine).found or {})["analysis"] == "mine"
+
+
+@pytest.mark.shows("I48", "REQ-REFL-006")
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Unavailable("no connection"), "no model answered: no connection"),
+        (BadReply("it was cut off", raw="{"), "it was cut off"),
+        ("prose", "the reply holds no playbook object"),
+        (says("other", analysis="x", bullet_tags=[]), "the reply holds no playbook object"),
+    ],
+)
+def test_req_refl_006_a_failure_ends_after_one_call(reply: str | Exception, why: str) -> None:
+    """Nothing is asked twice; what could not be read is kept for a person."""
+    answer = answered("reflect", reply)
+    assert (answer.found, answer.why) == (None, why)
+    assert bool(answer.bad) is not isinstance(reply, Unavailable)
+
+
+@pytest.mark.shows("LEARN-12")
+@pytest.mark.parametrize(
+    ("cites", "counts"),
+    [
+        ("E1", True),
+        ("[A2]", True),
+        ("E9", False),
+        ("add a retry\nPLEASE and quickly, now", True),
+        ("add a retry please", False),
+        ("the agent says that it is so", False),
+    ],
+)
+def test_a_confirmation_names_something_of_this_case(cites: str, counts: bool) -> None:
+    """A row, a line of the log, or five words of the person; an agent's words confirm nothing."""
+    requests = ("Add a retry, no: add a retry please and quickly, now",)
+    stretch = replace(STRETCH, requests=requests, final="the agent says that it is so")
+    output = {"confirmed": [{"name": "new-7", "cites": cites}, {"name": "pat-001", "cites": "E1"}, {"x": 1}]}
+    assert confirmations(output, {"new-7"}, stretch) == ([("new-7", cites)] if counts else [])
+
+
+KEYS = st.sampled_from(["analysis", "bullet_tags", "confirmed", "name", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.shows("INV-REFL-002")
+@given(text=st.text(max_size=60) | JSON.map(json.dumps))
+def test_inv_refl_002_any_reply_ends_in_the_agreed_form(text: str) -> None:
+    """Whatever a model says, nothing is raised, and an output has its fields."""
+    output = answered("reflect", text, strict=False).found
+    if output is not None:
+        assert output.keys() == {"analysis", "bullet_tags", "confirmed"}
+        assert isinstance(output["analysis"], str)
+        assert all(isinstance(tag, dict) for tag in output["bullet_tags"])
+        assert isinstance(confirmations(output, {"name"}, STRETCH), list)
+
+
+# --- JSON in prose -----------------------------------------------------------------------------------------
+
+
+FENCE = "```"
+
+
+@pytest.mark.shows("REQ-REFL-008")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f'Look:\n{FENCE}json\n{{"a": 1}}\n{FENCE}\nDone.', {"a": 1}),
+        (f'{FENCE}\n{{"a": 1}}\n{FENCE}', {"a": 1}),
+        (f'{FENCE}\n{{"plain": 1}}\n{FENCE}\n{FENCE}json\n{{"tagged": 2}}\n{FENCE}', {"tagged": 2}),
+        (f'{FENCE}json\nnot it\n{FENCE}\n{FENCE}json\n{{"a": 2}}\n{FENCE}', {"a": 2}),
+        (f'{FENCE}json\n{{"a": "use {FENCE}bash in it"}}\n{FENCE}', {"a": f"use {FENCE}bash in it"}),
+        ('Here: {"a": {"b": "}"}} and more', {"a": {"b": "}"}}),
+        ('{no json} but {"a": "\\"{"}', {"a": '"{'}),
+        ("  [1, 2]\n", [1, 2]),
+        ('"text"', "text"),
+        (f"{FENCE}json\n{{broken\n{FENCE}", None),
+        ('{"a": 1', None),
+        ("", None),
+        ("[" * 100_000, None),
+        ('{"a":' * 100_000, None),
+    ],
+)
+def test_req_refl_008_the_first_strategy_that_finds_json_counts(text: str, value: Any) -> None:
+    """A fence with the tag, one without, balanced braces, the whole text; else None."""
+    assert extract_json(text) == value
+
+
+@given(value=st.dictionaries(st.text(max_size=5), JSON, max_size=4), before=st.text("ab .\n", max_size=20))
+def test_any_object_is_found_in_prose_and_in_fences(value: Any, before: str) -> None:
+    """Whatever its texts hold: braces, quotes, fences."""
+    shown = json.dumps(value)
+    assert extract_json(f"{before}{shown} {before}") == value
+    assert extract_json(f"{before}\n{FENCE}json\n{shown}\n{FENCE}\n{before}") == value
+
+
+@pytest.mark.shows("REQ-REFL-008")
+@pytest.mark.full("megabytes are read")
+@pytest.mark.parametrize(
+    "piece", ["{", '{"', "}", "```", "```json", '{"a":', "\\", '"', "{}", '```json\n{"a":1']
+)
+def test_it_takes_linear_time(piece: str) -> None:
+    """A million characters that almost are JSON end in seconds; quadratic time would take hours."""
+    began = time.monotonic()
+    extract_json(piece * (1_000_000 // len(piece)))
+    assert time.monotonic() - began < 120
