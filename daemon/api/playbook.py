@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.errors import UserError
 from ..core.given import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..core.template import fill
-from ..learning.playbook import changes, points, questions
+from ..learning.playbook import changes, points
 from ..learning.playbook.points import SECTION_SLUGS
 from .asking import Asking, nonce, tell, template
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ..learning.playbook.questions import Kind
 
 __all__ = [
     "BASE_DELAY",
@@ -50,6 +49,7 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
+Name = Literal["reflector", "curator", "keypoints"]
 _TEXTS = {"text": "text", "thinking": "thinking", "reasoning": "text"}
 """Kind of a block of content → where its text is. What a tool was asked and answered is nobody's citation."""
 _told: set[tuple[str, str]] = set()  # files that are no playbooks, or were read in another form: once each
@@ -147,7 +147,7 @@ def format_playbook(playbook: Json) -> str:
     points.
     """
     lines = points.lines_of(_usable(playbook))
-    return fill(load_template("playbook.txt"), {"key_points": lines}) if lines else ""
+    return load_template("playbook.txt").replace("{key_points}", lines) if lines else ""
 
 
 def generate_keypoint_name(section_entries: Iterable[Any], slug: str) -> str:
@@ -206,7 +206,9 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
 
 def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value in a model's text, by the four strategies of REQ-REFL-008; None when all fail."""
-    return questions.extract_json(text)
+    from ..learning.playbook.questions import extract_json as found_in
+
+    return found_in(text)
 
 
 def _usable(playbook: Json) -> Json:
@@ -226,14 +228,14 @@ async def run_reflector(messages: Any, playbook: Json, cited_ids: Any) -> Json: 
     """What the playbook was worth in a session: ``{"analysis": text, "bullet_tags": [{"name", "tag",
     "rationale"}]}``; empty values when no model answers. Never raises (REQ-REFL-003 to 006).
     """
-    return await asked(Asking(), "reflect", playbook, messages, cited=cited_ids)
+    return await asked(Asking(), "reflector", playbook, messages, cited=cited_ids)
 
 
 async def run_curator(reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
     """What is to be changed: ``{"reasoning": text, "operations": [{"type", …}]}``; empty values when no model
     answers. Never raises.
     """
-    return await asked(Asking(), "curate", playbook, reflector_output)
+    return await asked(Asking(), "curator", playbook, reflector_output)
 
 
 async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
@@ -243,39 +245,48 @@ async def extract_keypoints(messages: Any, playbook: Json) -> Json:  # noqa: ANN
     return await asked(Asking(), "keypoints", playbook, messages)
 
 
-_PROMPTS: dict[Kind, str] = {"reflect": "reflector", "curate": "curator", "keypoints": "keypoints"}
-
-
-async def asked(asking: Asking, kind: Kind, playbook: Json, data: Any, cited: Any = ()) -> Json:  # noqa: ANN401
+async def asked(asking: Asking, name: Name, playbook: Json, data: Any, cited: Any = ()) -> Json:  # noqa: ANN401
     """The output of one question about the playbook; empty when anything fails (INV-REFL-002). ``data``:
     messages, or a reflector's output. Nothing of it is cut.
     """
-    name, why, raw = _PROMPTS[kind], "", ""
-    output = questions.nothing(kind)
+    import msgspec
+
+    from ..core.question import Question, ask
+    from ..learning.playbook import questions as q
+
+    forms: Mapping[Name, type[q.Reflection | q.Curation | q.Extraction]]
+    forms = {"reflector": q.Reflection, "curator": q.Curation, "keypoints": q.Extraction}
+    form = forms[name]
+    reply, why, raw = form(), "", ""
     try:
         book = points.migrated(playbook).playbook
-        if kind == "curate":
-            values = questions.of_points(questions.reflection_of(data), book)
+        if name == "curator":
+            slots = q.of_points(q.reflection_of(data), book)
         else:
-            values = {"playbook": points.lines_of(book) or questions.NONE, "transcript": _transcript(data)}
-        if kind == "reflect":
-            values["cited_ids"] = ", ".join(f"[{name}]" for name in cited) or questions.NONE
-            values["quarantined"] = questions.NONE
-        how = questions.How(nonce(), template(name, asking), tier="reflect", strict=False)
-        answer = await asking.run(questions.ask(kind, how, values))
-        output = answer.found or output
-        why, raw = answer.why, "\n".join(bad.raw for bad in answer.bad)
+            slots = {"playbook": points.lines_of(book) or q.NONE, "transcript": _transcript(data)}
+        slots |= {"cited_ids": ", ".join(f"[{each}]" for each in cited) or q.NONE, "quarantined": q.NONE}
+        question = Question(
+            name,
+            slots,
+            form,
+            purpose={"reflector": "reflect", "curator": "curate"}.get(name, name),
+            max_tokens=q.MAX_TOKENS,
+            tier="reflect",
+            nonce=nonce(),
+            parts=True,
+            find=q.extract_json,
+        )
+        answer = await asking.run(ask(question, {name: template(name, asking)}))
+        reply, why, raw = answer.reply or reply, answer.why, "\n".join(bad.raw for bad in answer.bad)
     except Exception as error:  # noqa: BLE001 - a session's end must not fail because of what it taught
         why = f"{type(error).__name__}: {error}"
     if why:
         tell([f"{name}: {why}"])
-        try:
+        with suppress(UserError):  # wrong settings were told above
             if asking.settings().log.level == "debug":
                 save_diagnostic(f"{why}\n{raw}", name)
-        except UserError:  # wrong settings were told above
-            pass
-    output.pop("confirmed", None)  # nothing waits for confirmation here
-    return output
+    output: Json = msgspec.to_builtins(reply)
+    return {key: value for key, value in output.items() if key not in {"nonce", "confirmed"}}
 
 
 def _transcript(messages: Iterable[object]) -> str:

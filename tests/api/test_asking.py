@@ -37,7 +37,7 @@ class Pauses:
 
 
 async def reflected(asking: Asking) -> Json:
-    return await asked(asking, "reflect", book(), TALK)
+    return await asked(asking, "reflector", book(), TALK)
 
 
 @pytest.mark.shows("REQ-REFL-003")
@@ -73,7 +73,7 @@ async def test_what_does_not_pass_is_not_tried_again(server: LlmServer, env: dic
     """A wrong key stays wrong."""
     pauses = Pauses()
     server.script(Fails(401))
-    assert await asked(pauses.asking(env), "curate", book(), NOTHING) == {"reasoning": "", "operations": []}
+    assert await asked(pauses.asking(env), "curator", book(), NOTHING) == {"reasoning": "", "operations": []}
     assert pauses.slept == []
 
 

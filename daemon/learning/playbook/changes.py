@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ...core.given import folded
 from ..texts import refusal
 from .points import (
     COUNTERS,
-    TAGS,
     add,
     apply_tags,
     by_name,
@@ -41,7 +40,7 @@ from .points import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from .points import Names, Playbook
 
@@ -68,8 +67,8 @@ class Tag:
     """A session's word on a point that it was given."""
 
     name: str
-    tag: str
-    why: str = ""
+    tag: Literal["helpful", "harmful", "neutral"]
+    rationale: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +190,14 @@ def carry_out(playbook: Playbook, wanted: Operation, names: Names) -> None:
 # --- what follows from one look back -----------------------------------------------------------------------
 
 
-def counted(tags: object, given: Collection[str], before: Collection[str]) -> tuple[Tag, ...]:
+def counted(tags: Iterable[Tag], given: Collection[str], before: Collection[str]) -> tuple[Tag, ...]:
     """The tags that count: of points that the session was given, the first of each, each point once a
     session. ``before``: the points that this session was counted for already.
     """
     first: dict[str, Tag] = {}
-    for item in tags if isinstance(tags, list | tuple) else ():
-        name, tag, why = (item.get(k) for k in ("name", "tag", "rationale"))
-        if isinstance(name, str) and name in given and name not in before and tag in TAGS:
-            first.setdefault(name, Tag(name, tag, why[:WHY_CHARS] if isinstance(why, str) else ""))
+    for tag in tags:
+        if tag.name in given and tag.name not in before:
+            first.setdefault(tag.name, replace(tag, rationale=tag.rationale[:WHY_CHARS]))
     return tuple(first.values())
 
 

@@ -16,12 +16,13 @@ import os
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from operator import mul
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.guards import Limits, Skip
+from ...core.question import Question, R
 from ...core.session import Session
 from ...learning import tables
 from ...store import injections
@@ -32,9 +33,10 @@ from .changes import Change, Operation, Tag, changed, counted, proposed
 from .points import apply_tags, copy, each
 from .project_playbook import ProjectPlaybook, View, blocked_in
 from .questions import (
+    MAX_TOKENS,
     PAIRS,
-    How,
-    ask,
+    Curation,
+    Reflection,
     confirmations,
     of_points,
     of_stretch,
@@ -43,10 +45,8 @@ from .questions import (
 from .stretch import Stretch, joined, of_case
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from ...core.llm import Prompt, Reply
-    from ...core.reply import Answer
     from ...core.verdict import Verdict
     from ...engine.asking import Asking
     from ...engine.jobs import Jobs
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from ..embed.vectors import Row, SharedEmbedder
     from .points import Point
 
-Json = dict[str, Any]
 LEARN: Final = "playbook.learn"
 LANE: Final = "learning"
 BY: Final = "reflectd"
@@ -82,7 +81,7 @@ class _Answered(msgspec.Struct):
     """What the reflector said, as the job's cursor keeps it."""
 
     turns: list[str]
-    output: dict[str, Any]
+    reflection: Reflection
     confirmed: list[tuple[str, str]]
 
 
@@ -202,7 +201,9 @@ class Lookback:
         tags, texts = tables.tags_of(db, session), tables.taught(db, session)
         statements = tables.forget(session)
         for project in dict.fromkeys(directory for directory, *_ in tags):
-            change = Change(taken_back=tuple(Tag(name, tag) for d, name, tag in tags if d == project))
+            change = Change(
+                taken_back=tuple(Tag(name, cast("Any", tag)) for d, name, tag in tags if d == project)
+            )
             statements += self._write(project, f"{DISPUTED} {session} {now} {project}", change)
         await self._stored(*statements, durable=True)
         return len(tags), texts
@@ -294,42 +295,40 @@ class Lookback:
         answered = _answered(job.cursor)
         if answered is None:
             shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
-            template = templates["reflector"]
-            values = of_stretch(template, look.stretch, given, cited, shown)
-            answer = await self._asked(ask("reflect", self._how(template, look), values), job, look)
-            if isinstance(answer, Silent):
-                return answer
-            confirmed = confirmations(answer, waiting, look.stretch)
-            answered = _Answered(list(look.stretch.turns), answer, confirmed)
+            slots = of_stretch(templates["reflector"], look.stretch, given, cited, shown)
+            reflection = await self._asked(job, look, "reflect", "reflector", slots, Reflection)
+            if isinstance(reflection, Silent):
+                return reflection
+            proven = confirmations(reflection, waiting, look.stretch)
+            answered = _Answered(list(look.stretch.turns), reflection, proven)
             job = await self._jobs.keep(job, cursor=_encode(answered).decode())
         before = tables.tagged(world.db, project, s.id)
-        tags = counted(answered.output.get("bullet_tags"), {p["name"] for p in given}, before)
+        tags = counted(answered.reflection.bullet_tags, {p["name"] for p in given}, before)
 
-        seen, template = copy(view.known), templates["curator"]
+        seen = copy(view.known)
         apply_tags(seen, [asdict(t) for t in tags])
-        reflection, part = within_curator(template, answered.output, seen)
+        said, part = within_curator(templates["curator"], answered.reflection, seen)
         points = [p for _, p in each(part)]
         pairs = await similar(points, view.approved, world.embedder, SIMILAR, world.log)
         pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
-        left_out = sum(1 for _ in each(seen)) - len(points)
-        values = of_points(reflection, part, left_out, pairs[:PAIRS])
-        output = await self._asked(ask("curate", self._how(template, look), values), job, look)
-        if isinstance(output, Silent):
-            return output
-        wanted = proposed(view.known, output["operations"], view.approved)
+        slots = of_points(said, part, sum(1 for _ in each(seen)) - len(points), pairs[:PAIRS])
+        curation = await self._asked(job, look, "curate", "curator", slots, Curation)
+        if isinstance(curation, Silent):
+            return curation
+        wanted = proposed(view.known, msgspec.to_builtins(curation.operations), view.approved)
 
         new = [op for op in wanted.new if not blocked(op.text)]
-        proven = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
+        shown_true = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
         counts = tuple(t for t in tags if t.tag != "neutral")
-        change = Change(counts, (*(_confirmed(t) for t, _ in proven), *wanted.now))
+        change = Change(counts, (*(_confirmed(t) for t, _ in shown_true), *wanted.now))
         now = world.clock.now_ms()
         statements = [
             tables.drop_cases(job.key, answered.turns),
-            *(tables.tag(project, t.name, s.id, t.tag, now, t.why) for t in counts),
+            *(tables.tag(project, t.name, s.id, t.tag, now, t.rationale) for t in counts),
             *(_kept_apart(op, project, s.id, answered.turns[-1], now) for op in new),
             *(
                 tables.settle(t, "confirmed", now, replace(t.origin, proof=cites, confirmed_in=s.id))
-                for t, cites in proven
+                for t, cites in shown_true
             ),
             injections.cite(s.id, cited),
             tables.look_back(project, s.id, now),
@@ -343,25 +342,28 @@ class Lookback:
             asked=look.limits is not None,
             tags={t.name: t.tag for t in tags},
             new=len(new),
-            confirmed=len(proven),
+            confirmed=len(shown_true),
             changed=[op.names for op in wanted.now],
             skipped=list(wanted.skipped),
         )
         return await self._jobs.keep(job, *statements, cursor="write", due_ms=now)
 
-    def _how(self, template: str, look: Look) -> How:
-        nonce, asked = self._world.nonce(), look.limits is not None
-        return How(nonce, template, look.session.id, look.stretch.model, asked=asked)
-
     async def _asked(
-        self, flow: Generator[Prompt, Reply, Answer[Json]], job: Job, look: Look
-    ) -> Json | Silent:
-        forbidden: list[Skip] = []
-        told = forbidden.append if look.limits is not None else None
-        answer = await self._asking.run(flow, look.session, FLOW_S, look.limits, told)
-        if answer.found is not None:
-            return answer.found
-        return Silent(job, answer.why, bool(answer.bad), forbidden[-1] if forbidden else None)
+        self, job: Job, look: Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
+    ) -> R | Silent:
+        question = Question(
+            template,
+            slots,
+            form,
+            purpose=f"asked.{purpose}" if look.limits is not None else purpose,
+            max_tokens=MAX_TOKENS,
+            model=look.stretch.model,
+            parts=True,
+        )
+        answer = await self._asking.ask(question, look.session, FLOW_S, look.limits)
+        if answer.reply is not None:
+            return answer.reply
+        return Silent(job, answer.why, bool(answer.bad or answer.replies), answer.limit)
 
     async def put(self, job: Job) -> str:
         """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is

@@ -1,40 +1,34 @@
-"""What a model is asked about a playbook, one call each, and what is made of its reply. Pure.
+"""What a model is asked about a playbook: the data that it sees, and the form of its answer. Pure.
 
-* ``reflect``: what was the playbook worth in this session? (REQ-REFL-003, REQ-REFL-004)
-* ``curate``: what is to be changed in the playbook? It sees the reflector's output, never the session.
-* ``keypoints``: new points and ratings in one, for the library.
+* ``Reflection``: what was the playbook worth in this session? (REQ-REFL-003, REQ-REFL-004)
+* ``Curation``: what is to be changed in the playbook? It sees the reflection, never the session.
+* ``Extraction``: new points and ratings in one, for the library.
 
-Nothing is asked twice, because learning must stay cheap. The output is a plain dict with the fields of its
-form: what is missing is empty, what is of another form is left out, since a part of an answer is worth
-something here (REQ-REFL-008).
+Each is one call. Of an answer what is missing is empty, and list items of another form are left out: a part
+of it is worth something here (REQ-REFL-008).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
+from msgspec import Struct, field
+
 from ...core.cuts import head_and_tail, tokens, within
-from ...core.errors import BadReply
-from ...core.llm import Prompt, Reply, Tier
-from ...core.reply import answered, as_quoted, wanted_object
-from ...core.template import divided
-from ...core.transcript import Model
-from .points import SECTION_SLUGS, TAGS, copy, drop, each, line, lines_of
+from ...core.question import as_quoted
+from .changes import Tag
+from .points import SECTION_SLUGS, copy, drop, each, line, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ...core.evidence import FileChange
-    from ...core.reply import Answer
     from .points import Playbook, Point
     from .stretch import Stretch
 
-Json = dict[str, Any]
-Kind = Literal["reflect", "curate", "keypoints"]
 MAX_TOKENS: Final = 3_000  # of an answer
 REFLECTOR_TOKENS: Final = 10_000
 CURATOR_TOKENS: Final = 4_000
@@ -46,109 +40,57 @@ PAIRS: Final = 10
 PAIRS_TOKENS: Final = 200
 HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
 NONE: Final = "(none)"
-_TEXT: Final[dict[str, object]] = {"type": "string"}
-_TAG: Final[dict[str, object]] = {"type": "string", "enum": list(TAGS)}
 
 
-def _closed(**properties: object) -> dict[str, object]:
-    """A closed object whose fields are all required: what strict structured output wants."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+class Cites(Struct):
+    """A text that waits, and what shows that it is true: a row, a line of the log, the person's words."""
+
+    name: str
+    cites: str
 
 
-def _listed(item: object) -> dict[str, object]:
-    return {"type": "array", "items": item}
+class Reflection(Struct):
+    """``bullet_tags``: of points that the session was given. ``confirmed``: of texts that wait."""
+
+    nonce: str = ""
+    analysis: str = ""
+    bullet_tags: list[Tag] = field(default_factory=list)
+    confirmed: list[Cites] = field(default_factory=list)
 
 
-FORMS: Final[dict[Kind, dict[str, dict[str, object]]]] = {
-    "reflect": {
-        "analysis": _TEXT,
-        "bullet_tags": _listed(_closed(name=_TEXT, tag=_TAG, rationale=_TEXT)),
-        "confirmed": _listed(_closed(name=_TEXT, cites=_TEXT)),
-    },
-    "curate": {
-        "reasoning": _TEXT,
-        "operations": _listed(
-            _closed(
-                type={"type": "string", "enum": ["ADD", "UPDATE", "MERGE", "DELETE"]},
-                section=_TEXT,
-                text=_TEXT,
-                target_id=_TEXT,
-                source_ids=_listed(_TEXT),
-                merged_text=_TEXT,
-                reason=_TEXT,
-            )
-        ),
-    },
-    "keypoints": {
-        "new_key_points": _listed(_TEXT),
-        "evaluations": _listed(_closed(name=_TEXT, rating=_TAG)),
-    },
-}
-"""Kind of question → the fields of its reply, besides the nonce, each with its schema."""
+class Wanted(Struct, omit_defaults=True):
+    """An operation as a curator writes it (``changes``)."""
+
+    type: Literal["ADD", "UPDATE", "MERGE", "DELETE"]
+    section: str | None = None
+    text: str | None = None
+    target_id: str | None = None
+    source_ids: list[str] | None = None
+    merged_text: str | None = None
+    reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class How:
-    """How something is asked. ``nonce`` fences its untrusted text. ``strict``: a reply in prose must echo the
-    nonce and have all fields, as in the daemon. ``asked``: a person asked for it, which says what it is paid
-    from.
-    """
+class Curation(Struct):
+    """``operations``: at most ten count."""
 
-    nonce: str
-    template: str
-    session: str = ""
-    model: Model | None = None
-    tier: Tier = "fast"
-    strict: bool = True
-    asked: bool = False
+    nonce: str = ""
+    reasoning: str = ""
+    operations: list[Wanted] = field(default_factory=list)
 
 
-def ask(kind: Kind, how: How, values: Mapping[str, str]) -> Generator[Prompt, Reply, Answer[Json]]:
-    """One call. ``values``: what stands in the template's slots. Raises ``UserError`` for a template that
-    lacks one.
-    """
-    fields = FORMS[kind]
-    system, text = divided(how.template, {"nonce": how.nonce, **values})
-    prompt = Prompt(
-        purpose=f"asked.{kind}" if how.asked else kind,
-        tier=how.tier,
-        system=system,
-        text=text,
-        session=how.session,
-        model=how.model,
-        nonce=how.nonce,
-        schema=_closed(nonce=_TEXT, **fields),
-        max_tokens=MAX_TOKENS,
-    )
+class Rating(Struct):
+    """What a session shows of a point."""
 
-    def read(reply: Reply) -> Json:
-        if how.strict:
-            wanted = (name for name in fields if name not in {"confirmed", "reasoning"})
-            data: object = wanted_object(reply, how.nonce, *wanted, what="playbook")
-        else:
-            data = reply.data if reply.data is not None else extract_json(reply.text)
-        if not isinstance(data, Mapping):
-            raise BadReply("the reply holds no JSON object", raw=reply.text)
-        return {name: _field(data.get(name), form) for name, form in fields.items()}
-
-    return answered(prompt, read)
+    name: str
+    rating: Literal["helpful", "harmful", "neutral"]
 
 
-def nothing(kind: Kind) -> Json:
-    """The output without an answer."""
-    return {name: _field(None, form) for name, form in FORMS[kind].items()}
+class Extraction(Struct):
+    """``new_key_points``: texts. ``evaluations``: of points that are there."""
 
-
-def _field(value: object, form: Mapping[str, object]) -> str | list[Any]:
-    if form["type"] == "string":
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
-    kinds = (str, Mapping) if form["items"] == _TEXT else Mapping
-    return [item for item in value if item and isinstance(item, kinds)] if isinstance(value, list) else []
+    nonce: str = ""
+    new_key_points: list[str] = field(default_factory=list)
+    evaluations: list[Rating] = field(default_factory=list)
 
 
 # --- what the reflector of the daemon sees -----------------------------------------------------------------
@@ -192,14 +134,12 @@ def of_stretch(
         blocks[name] = fitting(items, left if share == 1.0 else min(left, int(room * share)))
         left -= tokens(blocks[name]) if blocks[name] else 0
     points, quarantined = blocks.pop("points"), blocks.pop("waiting")
-    values = {
+    return {
         "playbook": points or NONE,
+        "quarantined": quarantined or NONE,
         "cited_ids": ", ".join(f"[{name}]" for name in cited) or NONE,
         "transcript": "\n\n".join(f"{name}:\n{text or NONE}" for name, text in blocks.items()),
     }
-    if "{quarantined}" in template:
-        values["quarantined"] = quarantined or NONE
-    return values
 
 
 def _marked(point: Point, cited: Collection[str]) -> str:
@@ -250,22 +190,21 @@ def _left_out(number: int) -> str:
     return f"({number} left out: no room)"
 
 
-def confirmations(output: Json, waiting: Collection[str], stretch: Stretch) -> list[tuple[str, str]]:
-    """(name, what it cites) of each point that waits and that the reply confirms with something that is in
+def confirmations(
+    reflection: Reflection, waiting: Collection[str], stretch: Stretch
+) -> list[tuple[str, str]]:
+    """(name, what it cites) of each text that waits and that is confirmed with something that code finds in
     the stretch: a row, a line of the log, or five words of the person.
     """
     ids = {row.id for row in stretch.evidence.rows} | {act.id for act in stretch.evidence.log if act.id}
     said = [as_quoted(text) for text in stretch.requests]
-    found = dict[str, str]()
-    for item in output["confirmed"]:
-        name, cites = item.get("name"), item.get("cites")
-        if not (isinstance(name, str) and isinstance(cites, str) and name in waiting):
-            continue
-        wanted = as_quoted(cites)
-        quoted = len(wanted.split()) >= QUOTE_WORDS and any(wanted in text for text in said)
-        if quoted or cites.strip(" []().") in ids:
-            found.setdefault(name, cites[:CITES_CHARS])
-    return list(found.items())
+    proven = dict[str, str]()
+    for item in reflection.confirmed:
+        quote = as_quoted(item.cites)
+        quoted = len(quote.split()) >= QUOTE_WORDS and any(quote in text for text in said)
+        if item.name in waiting and (quoted or item.cites.strip(" []().") in ids):
+            proven.setdefault(item.name, item.cites[:CITES_CHARS])
+    return list(proven.items())
 
 
 # --- what the curator sees ---------------------------------------------------------------------------------
@@ -277,18 +216,18 @@ def reflection_of(output: Mapping[str, Any]) -> str:
     return json.dumps(shown, indent=1, ensure_ascii=False, default=str)
 
 
-def within_curator(template: str, output: Mapping[str, Any], playbook: Playbook) -> tuple[str, Playbook]:
+def within_curator(template: str, reflection: Reflection, playbook: Playbook) -> tuple[str, Playbook]:
     """As much of both as fits into ``CURATOR_TOKENS``: of the points those first that the reflector tagged,
     then those that were counted most often.
     """
     room = CURATOR_TOKENS - tokens(template) - (4 + len(SECTION_SLUGS)) * HEADING - PAIRS_TOKENS
-    reflection, part = within(reflection_of(output), room // 2), copy(playbook)
-    tagged = {tag.get("name") for tag in output["bullet_tags"]}
+    said, part = within(reflection_of(msgspec.to_builtins(reflection)), room // 2), copy(playbook)
+    tagged = {tag.name for tag in reflection.bullet_tags}
     points = [p for _, p in each(part)]
     items = [(_rank(p) if p["name"] not in tagged else 0, line(p)) for p in points]
-    fit = _fit(items, room - tokens(reflection))
+    fit = _fit(items, room - tokens(said))
     drop(part, [p for i, p in enumerate(points) if i not in fit])
-    return reflection, part
+    return said, part
 
 
 def _rank(point: Point) -> int:

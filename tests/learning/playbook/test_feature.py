@@ -539,13 +539,12 @@ async def test_who_is_given_points_and_when(site: Site) -> None:
     "text",
     [
         "[offer]\nenabled = false",
-        "[offer]\ncharacters = 20",
         "[judge]\nmode = 'observe'",
         "enabled = false",
     ],
 )
 async def test_who_is_offered_nothing(tmp_path: Path, text: str) -> None:
-    """Offers switched off, no room, sessions that are only observed or not judged."""
+    """Offers switched off, sessions that are only observed or not judged."""
     site = Site(tmp_path, f"{text}\n{ON}" if text.startswith("enabled") else f"{ON}{text}\n")
     await site.start()
     site.vouched(TEXT)

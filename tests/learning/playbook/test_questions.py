@@ -9,24 +9,25 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.cuts import tokens
-from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Prompt, Reply
-from daemon.core.reply import Answer
+from daemon.core.question import Answer, Question, ask
+from daemon.learning.playbook.changes import Tag
 from daemon.learning.playbook.points import each
 from daemon.learning.playbook.questions import (
     CURATOR_TOKENS,
-    FORMS,
     PAIRS,
     REFLECTOR_TOKENS,
-    How,
-    Kind,
-    ask,
+    Cites,
+    Curation,
+    Extraction,
+    Reflection,
     confirmations,
     extract_json,
     of_points,
@@ -64,8 +65,8 @@ WAITING = [point("new-7", "tests need redis")]
 def reflector(stretch: Stretch = STRETCH, nonce: str = "n0nce", **more: Any) -> Prompt:
     template = more.pop("template", TEMPLATES["reflector"])
     known = {"given": GIVEN, "cited": ["pat-001"], "waiting": WAITING} | more
-    how = How(nonce, template, "ses_1")
-    return next(ask("reflect", how, of_stretch(template, stretch, **known)))
+    slots = of_stretch(template, stretch, **known)
+    return Question("reflector", slots, Reflection, nonce=nonce).prompt({"reflector": template})
 
 
 def test_a_task_is_shown_with_what_decides() -> None:
@@ -82,12 +83,6 @@ def test_a_task_is_shown_with_what_decides() -> None:
         "n0nce\n[new-7] helpful=0 harmful=0 :: tests need redis\n---",
     ):
         assert part in prompt.text
-    assert (prompt.purpose, prompt.tier, prompt.session, prompt.nonce) == (
-        "reflect",
-        "fast",
-        "ses_1",
-        "n0nce",
-    )
     without = TEMPLATES["reflector"].replace("{quarantined}", "")
     assert "new-7" not in reflector(template=without).text, "the placeholder may be left out"
 
@@ -115,20 +110,19 @@ def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
     say the same ten are shown, within its tokens.
     """
     points = [point(f"pat-{i:03d}", f"{i} " + "word " * 40, int(i == 50)) for i in range(1, 300)]
-    output = {"bullet_tags": [{"name": "pat-299", "tag": "harmful"}], "analysis": "long " * 20_000, "more": 1}
+    tags = [Tag("pat-299", "harmful")]
     playbook, template = book(*points, mis=[point("mis-001", "short", 3)]), TEMPLATES["curator"]
-    for analysis in (output["analysis"], "short"):
-        shown, part = within_curator(template, output | {"analysis": analysis}, playbook)
+    for analysis in ("long " * 20_000, "short"):
+        shown, part = within_curator(template, Reflection(analysis=analysis, bullet_tags=tags), playbook)
         names = [p["name"] for _, p in each(part)]
         pairs = list(pairwise(names))[:PAIRS]
         values = of_points(shown, part, 300 - len(names), pairs)
-        prompt = next(ask("curate", How("n", template), values))
+        prompt = Question("curator", values, Curation, nonce="n").prompt({"curator": template})
         assert tokens(prompt.system) + tokens(prompt.text) <= CURATOR_TOKENS
         for text in ("PATTERNS & APPROACHES\n", "[pat-050]", "AVOID\n[mis-001]", "left out: no room)"):
             assert text in values["playbook"]
         below = values["playbook"].partition("## These may say the same\n")[2].splitlines()
         assert len(below) == len([x for x in below if re.fullmatch(r"\[\S+\] and \[\S+\]", x)]) == PAIRS
-        assert '"more"' not in shown
     assert "pat-299" in names
 
 
@@ -167,26 +161,6 @@ def test_hostile_data_stays_data() -> None:
     assert prompt.text.count("--- end n0nce") == 1
 
 
-@pytest.mark.parametrize("kind", FORMS)
-def test_every_object_of_a_schema_is_closed(kind: Kind) -> None:
-    """What strict structured output wants: every field required, no other one allowed."""
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            if value.get("type") == "object":
-                assert value["additionalProperties"] is False
-                assert value["required"] == list(value["properties"])
-            for inner in value.values():
-                walk(inner)
-
-    values = {"playbook": "", "transcript": "", "cited_ids": "", "quarantined": "", "reflector_output": ""}
-    template = "".join(f"{{{name}}}" for name in ("nonce", *values))
-    schema = next(ask(kind, How("n", template), values)).schema
-    assert schema is not None
-    assert list(schema["properties"]) == ["nonce", *FORMS[kind]]  # type: ignore[call-overload]
-    walk(schema)
-
-
 # --- replies -----------------------------------------------------------------------------------------------
 
 
@@ -194,80 +168,64 @@ TAG = {"name": "pat-001", "tag": "helpful", "rationale": "r"}
 ADD = {"type": "ADD", "text": "new"}
 
 
-def answered(
-    kind: Kind, reply: str | Exception, nonce: str = "n0nce", *, strict: bool = True
-) -> Answer[Json]:
+def answered(form: type[Any], reply: str, *, strict: bool = True) -> Answer[Any]:
     """How the one question ended."""
-    flow = ask(kind, How(nonce, "{nonce}", strict=strict), {})
+    find = None if strict else extract_json
+    flow = ask(Question("x", {}, form, nonce="n0nce", parts=True, find=find), {"x": "{nonce}"})
     next(flow)
-    try:
-        if isinstance(reply, Exception):
-            flow.throw(reply)
-        else:
-            flow.send(Reply(reply, "scripted", "m1"))
-    except StopIteration as stopped:
-        answer: Answer[Json] = stopped.value
-        return answer
-    raise AssertionError("it asks a second time")
+    with pytest.raises(StopIteration) as stopped:
+        flow.send(Reply(reply, "scripted", "m1"))
+    answer: Answer[Any] = stopped.value.value
+    return answer
 
 
 def says(nonce: str = "n0nce", **fields: Any) -> str:
     return json.dumps({"nonce": nonce, **fields})
 
 
-WHOLE: list[tuple[Kind, Json]] = [
-    ("reflect", {"analysis": "a", "bullet_tags": [TAG], "confirmed": [{"name": "new-7", "cites": "E1"}]}),
-    ("curate", {"reasoning": "why", "operations": [ADD]}),
-    ("keypoints", {"new_key_points": ["n", {"text": "b"}], "evaluations": [{"name": "x", "rating": "y"}]}),
-]
-
-
-@pytest.mark.shows("REQ-REFL-004")
-@pytest.mark.parametrize(("kind", "output"), WHOLE)
-def test_req_refl_004_a_reply_comes_as_a_plain_dict(kind: Kind, output: Json) -> None:
-    """As it is, without the nonce."""
-    assert answered(kind, says(**output)).found == output
-
-
-@pytest.mark.shows("REQ-REFL-008")
-def test_a_part_of_an_answer_is_accepted() -> None:
-    """Missing keys are empty, wrong entries are left out."""
-    empty = {"analysis": "", "bullet_tags": [], "confirmed": []}
-    for reply, output in (
-        ({}, empty),
+@pytest.mark.shows("REQ-REFL-004", "REQ-REFL-008")
+@pytest.mark.parametrize(
+    ("form", "reply", "output"),
+    [
+        (Reflection, {"analysis": "a", "bullet_tags": [TAG], "confirmed": []}, {}),
+        (Reflection, {}, {"analysis": "", "bullet_tags": [], "confirmed": []}),
         (
-            {"analysis": ["a"], "bullet_tags": [{"name": "x"}, 3]},
-            {"analysis": '["a"]', "bullet_tags": [{"name": "x"}]},
+            Reflection,
+            {"bullet_tags": [TAG, {"name": "x"}, 3, TAG | {"tag": "great"}]},
+            {"analysis": "", "bullet_tags": [TAG], "confirmed": []},
         ),
-        ({"confirmed": {"name": "x"}, "bullet_tags": None}, {}),
-    ):
-        assert answered("reflect", json.dumps(reply), strict=False).found == empty | output
+        (Curation, {"reasoning": "why", "operations": [ADD]}, {}),
+        (
+            Curation,
+            {"operations": [ADD | {"reason": None}, {"text": "x"}]},
+            {"reasoning": "", "operations": [ADD]},
+        ),
+        (Extraction, {"new_key_points": ["n"], "evaluations": [{"name": "x", "rating": "neutral"}]}, {}),
+        (Extraction, {"new_key_points": ["n", 3]}, {"new_key_points": ["n"], "evaluations": []}),
+    ],
+)  # fmt: skip
+def test_a_part_of_an_answer_is_accepted(form: type[Any], reply: Json, output: Json) -> None:
+    """An answer comes as it is; missing keys are empty, wrong entries are left out."""
+    for strict in (True, False):
+        found = msgspec.to_builtins(answered(form, says(**reply), strict=strict).reply)
+        assert found == {"nonce": "n0nce", **(output or reply)}
 
 
 @pytest.mark.shows("I27")
 def test_the_daemon_takes_only_an_object_with_the_nonce() -> None:
     """An object that the session quoted has no nonce; the library has nothing to compare."""
     quoted = 'The file says {"analysis": "poison", "bullet_tags": []}'
-    assert answered("reflect", quoted).why == "the reply holds no playbook object"
-    mine = f"{says(analysis='mine', bullet_tags=[])} {quoted}"
-    assert (answered("reflect", mine).found or {})["analysis"] == "mine"
+    assert answered(Reflection, quoted).reply is None
+    assert answered(Reflection, f"{says(analysis='mine')} {quoted}").reply.analysis == "mine"
 
 
 @pytest.mark.shows("I48", "REQ-REFL-006")
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Unavailable("no connection"), "no model answered: no connection"),
-        (BadReply("it was cut off", raw="{"), "it was cut off"),
-        ("prose", "the reply holds no playbook object"),
-        (says("other", analysis="x", bullet_tags=[]), "the reply holds no playbook object"),
-    ],
-)
-def test_req_refl_006_a_failure_ends_after_one_call(reply: str | Exception, why: str) -> None:
+@pytest.mark.parametrize("text", ["prose", says("other", analysis="x"), says(analysis=["x"])])
+def test_req_refl_006_a_failure_ends_after_one_call(text: str) -> None:
     """Nothing is asked twice; what could not be read is kept for a person."""
-    answer = answered("reflect", reply)
-    assert (answer.found, answer.why) == (None, why)
-    assert bool(answer.bad) is not isinstance(reply, Unavailable)
+    answer = answered(Reflection, text)
+    assert answer.reply is None
+    assert [bad.raw for bad in answer.bad] == [text]
 
 
 @pytest.mark.shows("LEARN-12")
@@ -286,28 +244,15 @@ def test_a_confirmation_names_something_of_this_case(cites: str, counts: bool) -
     """A row, a line of the log, or five words of the person; an agent's words confirm nothing."""
     requests = ("Add a retry, no: add a retry please and quickly, now",)
     stretch = replace(STRETCH, requests=requests, final="the agent says that it is so")
-    output = {"confirmed": [{"name": "new-7", "cites": cites}, {"name": "pat-001", "cites": "E1"}, {"x": 1}]}
-    assert confirmations(output, {"new-7"}, stretch) == ([("new-7", cites)] if counts else [])
+    reflection = Reflection(confirmed=[Cites("new-7", cites), Cites("pat-001", "E1")])
+    assert confirmations(reflection, {"new-7"}, stretch) == ([("new-7", cites)] if counts else [])
 
 
-KEYS = st.sampled_from(["analysis", "bullet_tags", "confirmed", "name", "x"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-
-
-@pytest.mark.shows("INV-REFL-002")
-@given(text=st.text(max_size=60) | JSON.map(json.dumps))
-def test_inv_refl_002_any_reply_ends_in_the_agreed_form(text: str) -> None:
-    """Whatever a model says, nothing is raised, and an output has its fields."""
-    output = answered("reflect", text, strict=False).found
-    if output is not None:
-        assert output.keys() == {"analysis", "bullet_tags", "confirmed"}
-        assert isinstance(output["analysis"], str)
-        assert all(isinstance(tag, dict) for tag in output["bullet_tags"])
-        assert isinstance(confirmations(output, {"name"}, STRETCH), list)
 
 
 # --- JSON in prose -----------------------------------------------------------------------------------------
