@@ -1,22 +1,20 @@
 """The branch of a transcript that counts: the current task, and a little of what came before it.
 
 A transcript is a tree, because a person may go back and continue from an earlier message. Each entry names
-its parent. An answer or a prompt whose parent is not the newest entry begins a new branch, and the entries
-after that parent are dropped (rule 11 of ``design/claude-transcripts.md``).
+its parent, so the branch is the way from the newest entry back to the first one (rule 11 of
+``design/claude-transcripts.md``), with the results and the other lines of its answers, which stand beside it.
 
-A branch keeps the entries of the current task. Of the time before it keeps up to five requests and the answer
-that ended the previous task. To limit memory, long texts in the older part of a long task are shortened, and
+Of the branch the current task is kept. Of the time before it up to five requests and the answer that ended
+the previous task are kept. To limit memory, long texts in the older part of a long task are shortened, and
 its oldest entries are left out. The result depends only on the lines, not on how many came at once. A branch
-may be fed only the end of a file; ``opened`` says whether that end includes the task's beginning.
+may be fed only the end of a file; ``Reading.opened`` says whether that end includes the task's beginning.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
-from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, cast, get_args
 
 from msgspec.structs import replace
 
@@ -28,7 +26,7 @@ from ..wire import text_or_empty
 from .lines import BARE, SHELL, Entry, Result, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 PLAN: Final = "plan"
 MAX_TODOS: Final = 200
@@ -45,15 +43,13 @@ _FINISH: Final = {
 _STOPPED: Final = "Request interrupted by user"
 _STATUSES: Final = frozenset(get_args(TodoStatus))
 EARLIER: Final = 5
-MAX_OPENINGS: Final = 50
-MAX_EARLY: Final = 100
-MAX_SEEN: Final = 1 << 17
 MAX_REQUESTS: Final = 500  # of a task, besides those in its newest lines
-# Where an entry's parent stands: the number of an entry of this task, or one of these
-_ROOT: Final = 0  # there is no parent: the entry begins a conversation
-_BASE: Final = -1  # the entry before this task's first one
+MAX_EARLY: Final = 100
+MANY: Final = 500  # entries since the last thinning, after which a person's message thins again
+_PLACES: Final = frozenset({"link", "expansion"})  # kinds of which only the place counts
+_ROOT: Final = -1  # there is no parent: the entry begins a conversation
 _NOWHERE: Final = -2  # the parent is not known
-_NEXT: Final = -3  # the newest entry
+_NOTHING: Final = {"text": "", "uses": (), "results": (), "size": 0}
 _THIN: Final = (150, 150)
 _THIN_REQUEST: Final = (1_000, 1_000)
 
@@ -66,6 +62,27 @@ class Bounds:
 
     chars: int = 8 << 20
     lines: int = 20_000
+
+
+class Reading(NamedTuple):
+    """The branch as it is now. ``opened``: it has the task's beginning. ``enough``: and as many earlier
+    requests as are wanted.
+    """
+
+    transcript: Transcript
+    opened: bool
+    enough: bool
+
+
+class _View(NamedTuple):
+    """The entries of the branch: of the time before the task, and of the task. ``rooted``: none is missing
+    before them. ``answers``: the ids of the answers that ended a task.
+    """
+
+    context: list[Entry]
+    task: list[Entry]
+    rooted: bool
+    answers: set[str]
 
 
 class Branch:
@@ -81,188 +98,132 @@ class Branch:
         self._bounds = bounds
         self._whole = whole
         self._entries: list[Entry] = []
-        self._numbers: list[int] = []
         self._places: dict[str, int] = {}
-        self._context: tuple[Message, ...] = ()
-        self._openings: dict[str, tuple[tuple[Message, ...], bool]] = {}
-        self._seen: set[int] = set()
-        self._count = 0
-        self._size = 0
+        self._more: dict[str, list[Entry]] = {}  # what a command stands for, by the command's uuid
+        self._spoken = False  # a person's message was fed
         self._fresh = [0, 0]  # lines and characters since the last thinning
-        self._early: list[Entry] = []
-        self._held: list[Entry] = []  # a command that may be ours, and what stands between it and its text
-        self._rooted = whole
-        self.opened = whole
-        self.session = ""
-
-    def is_enough(self) -> bool:
-        """Whether it has the task's beginning and as many earlier requests as are wanted."""
-        return self.opened and (self._rooted or sum(m.human for m in self._context) >= EARLIER)
+        self._session = ""
 
     def feed(self, entry: Entry) -> None:
         """Take in the next entry. One that was fed before is ignored."""
-        name = hash(entry.uuid)
-        if name in self._seen:
+        if entry.uuid in self._places:
             return
-        if len(self._seen) >= MAX_SEEN:
-            self._seen.clear()
-        self._seen.add(name)
-        self.session = entry.session or self.session
-        if self._is_early(entry):
-            self._early.append(entry)
-            return
-        if self._early and entry.kind not in {"link", "expansion"} and entry.parent is not None:
-            self._take_early()  # their parent is in none of the lines that are read
-        self._take(entry)
-        if self._early and entry.uuid == self._early[0].parent:
-            self._take_early()
-
-    def _is_early(self, entry: Entry) -> bool:
-        """Whether it stands before its parent. 2.1.197 writes a session's first answer before the lines with
-        which the session begins, when the model was faster than the file.
-        """
-        if self._early:
-            return len(self._early) < MAX_EARLY and any(e.uuid == entry.parent for e in self._early)
-        nothing = self._whole and not (self._entries or self._context or self._places)
-        return nothing and entry.kind == "answer" and bool(entry.parent)
-
-    def _take_early(self) -> None:
-        early, self._early = self._early, []
-        for entry in early:
-            self._take(entry)
-
-    def _take(self, entry: Entry) -> None:
-        """Take in an entry. `/reflect` may be our command or somebody else's; the text that follows tells."""
-        if not self._held and not (entry.command and entry.text.split(" ", 1)[0] == BARE):
-            self._put(entry)
-            return
-        self._held.append(entry)
-        if len(self._held) == 1 or (entry.kind == "link" and len(self._held) < MAX_EARLY):
-            return
-        (command, *rest), self._held = self._held, []
-        ours = entry.kind == "expansion" and entry.text.lstrip().startswith(COMMAND_MARK)
-        self._put(replace(command, kind="link") if ours and entry.parent == command.uuid else command)
-        for each in rest:
-            self._take(each)
-
-    def _put(self, entry: Entry) -> None:
-        place = self._place(entry)
-        if entry.kind == "expansion":
-            self._expand(entry)
-        if entry.kind in {"link", "expansion"}:
-            if place != _NOWHERE:
-                self._places[entry.uuid] = self._tip() if place == _NEXT else place
-            return
-        if entry.kind not in {"result", "boundary"}:
-            if place == _NOWHERE:
-                self._forget()
-            else:
-                self._rewind(entry, place)
-        if entry.kind == "human" or (entry.kind == "result" and entry.text):
-            self._human(entry)
-        self._count += 1
-        self._entries.append(entry)
-        self._numbers.append(self._count)
-        self._places[entry.uuid] = self._count
-        self._size += entry.size
+        self._session = entry.session or self._session
+        if entry.kind == "expansion" and entry.parent and entry.text.strip():
+            self._more.setdefault(entry.parent, []).append(entry)
+        human = entry.kind == "human"
+        if human and entry.parent is None and self._is_early():
+            self._entries.insert(0, entry)
+            self._places = {e.uuid: i for i, e in enumerate(self._entries)}
+        else:
+            self._places[entry.uuid] = len(self._entries)
+            self._entries.append(entry)
+        self._spoken = self._spoken or human
         self._fresh[0] += 1
         self._fresh[1] += entry.size
-        if self._fresh[0] > self._bounds.lines or self._fresh[1] > self._bounds.chars:
+        lines, chars = self._fresh
+        if lines > self._bounds.lines or chars > self._bounds.chars or (human and lines > MANY):
             self._thin()
 
-    def _tip(self) -> int:
-        return self._numbers[-1] if self._numbers else _BASE if self._context else _ROOT
+    def _is_early(self) -> bool:
+        """Whether the session's first answers stand before its beginning (rule 12)."""
+        first = next((e for e in self._entries if e.kind not in _PLACES), None)
+        alone = self._whole and not self._spoken and len(self._entries) < MAX_EARLY
+        return alone and first is not None and first.kind == "answer" and bool(first.parent)
 
-    def _place(self, entry: Entry) -> int:
-        """Where the entry's parent stands. An entry that does not say follows the one before it."""
-        if entry.parent == "":
-            return _NEXT
-        if entry.parent is None:
-            if entry.kind in {"link", "expansion"} and not (self._entries or self._context):
-                return _ROOT if self._whole else _NOWHERE
-            return _ROOT if entry.kind == "human" else _NEXT
-        place = self._places.get(entry.parent, _NOWHERE)
-        return _BASE if place == _NOWHERE and entry.parent in self._openings else place
-
-    def _forget(self) -> None:
-        """The parent is not known. Unless the whole file was fed, drop all that came before."""
-        if not self._whole and (self._entries or self._context):
-            self._reset((), rooted=False)
-            self.opened = False
-
-    def _reset(self, context: tuple[Message, ...], *, rooted: bool) -> None:
-        self._context, self._rooted = context, rooted
-        self._entries, self._numbers = [], []
-        self._size, self._fresh = 0, [0, 0]
-
-    def _rewind(self, entry: Entry, place: int) -> None:
-        """Drop what follows the parent of ``entry``. Parallel calls and their results begin no branch."""
-        if place == _NEXT:
-            return
-        if place == _ROOT:
-            self._reset((), rooted=True)
-            self.opened = True
-        elif place == _BASE:
-            context, rooted = self._openings.get(entry.parent or "", (self._context, self._rooted))
-            if context is not self._context or self._others(entry, 0):
-                self._reset(context, rooted=rooted)
-        else:
-            at = bisect_left(self._numbers, place)
-            is_here = at < len(self._numbers) and self._numbers[at] == place
-            if is_here and self._others(entry, at + 1):
-                del self._entries[at + 1 :], self._numbers[at + 1 :]
-                self._size = sum(x.size for x in self._entries)
-
-    def _others(self, entry: Entry, at: int) -> bool:
-        """Whether an entry from ``at`` on is neither a result nor another line of the same answer."""
-        return any(
-            x.kind != "result" and not (x.kind == "answer" == entry.kind and x.message == entry.message)
-            for x in islice(self._entries, at, None)
+    def read(self, directory: str = "") -> Reading:
+        """What the branch holds now. ``directory``: where the session works."""
+        view = self._view()
+        before = messages_of(view.context, self._is_ours, directory=directory)
+        known = [m.id for m in before if m.human]
+        task = messages_of(view.task, self._is_ours, directory=directory, known=known)
+        messages = (*(_bare(m) for m in before), *task)
+        found = Transcript(self._session, messages, directory=directory)
+        opened = view.rooted or bool(view.context)
+        return Reading(
+            with_fields(found, todos=todos_of(found.work, view.task)),
+            opened,
+            view.rooted or (opened and len(known) >= EARLIER),
         )
 
-    def _human(self, entry: Entry) -> None:
-        """A person's message: after a finished answer it opens a new task, and the old task is dropped."""
-        since = list(takewhile(lambda x: x.kind != "human", reversed(self._entries)))[::-1]
-        answer = "" if self._every else finished_in(since)
-        if not answer:
-            return
-        said = [x for x in self._entries if x.kind == "human" or (x.text and x.results)]
-        (done,) = messages_of([x for x in since if x.message == answer], self._is_ours)
-        known = [m.id for m in self._context if m.human]
-        requests = messages_of(said, self._is_ours, known=known)
-        earlier = [m for m in (*self._context, *requests) if m.human]
-        context = (*earlier[-EARLIER:], _bare(done))
-        self._reset(context, rooted=self._rooted)
-        self._places.clear()
-        self.opened = True
-        if entry.parent:
-            self._openings.pop(entry.parent, None)
-            self._openings[entry.parent] = (self._context, self._rooted)
-            while len(self._openings) > MAX_OPENINGS:
-                del self._openings[next(iter(self._openings))]
+    def _view(self) -> _View:
+        branch, rooted = self._branch()
+        since: list[Entry] = []  # the last message of a person
+        start, done, answers = 0, "", set[str]()
+        for i, entry in enumerate(branch):
+            if _by_person(entry) and not self._every and (ended := finished_in(since)):
+                start, done = i, ended
+                answers.add(ended)
+            if entry.kind == "human":
+                since = []
+            else:
+                since.append(entry)
+        before = branch[:start]
+        earlier = [e for e in before if _by_person(e)][-EARLIER:]
+        context = [*earlier, *(e for e in before if e.message and e.message == done)]
+        return _View(context, self._bounded(branch[start:]), rooted, answers)
 
-    def _expand(self, entry: Entry) -> None:
-        """What a command or a skill stands for is asked for as if the person had typed it (I28)."""
-        last = self._entries[-1] if self._entries else None
-        if last is not None and last.command and entry.parent == last.uuid and entry.text.strip():
-            text = cut(f"{last.text}\n\n{entry.text.strip()}", TEXT)[0]
-            more = len(text) - len(last.text)
-            self._entries[-1] = replace(last, text=text, size=last.size + more)
-            self._size += more
+    def _branch(self) -> tuple[list[Entry], bool]:
+        """The entries of the branch in the file's order, and whether it goes back to where it began. Parallel
+        calls and their results are no branches of their own.
+        """
+        at, path = self._before(len(self._entries)), set[int]()
+        while at >= 0 and at not in path:
+            path.add(at)
+            at = self._parent(at)
+        kept = [e for i, e in enumerate(self._entries) if i in path and e.kind not in _PLACES]
+        messages = {e.message for e in kept if e.kind == "answer"}
+        answers = [e for e in self._entries if e.kind == "answer" and e.message in messages]
+        calls = {use.id for e in answers for use in e.uses}
+        found: list[Entry] = []
+        for i, e in enumerate(self._entries):
+            beside = e.kind == "result" and any(r.id in calls for r in e.results)
+            if e.kind in _PLACES or not (
+                i in path or beside or (e.kind == "answer" and e.message in messages)
+            ):
+                continue
+            if e.command and (entry := self._expanded(e)) is not None:
+                found.append(entry)
+            elif not e.command:
+                found.append(e)
+        return found, at == _ROOT or self._whole
 
-    def _messages(self, directory: str = "") -> list[Message]:
-        known = [m.id for m in self._context if m.human]
-        return messages_of([*self._kept(), *self._early], self._is_ours, directory=directory, known=known)
+    def _before(self, at: int) -> int:
+        """The last entry of the conversation in the file before ``at``."""
+        return next((i for i in range(at - 1, -1, -1) if self._entries[i].kind not in _PLACES), _NOWHERE)
 
-    def _kept(self) -> list[Entry]:
+    def _parent(self, at: int) -> int:
+        """The entry before this one in the conversation. One that does not say follows the one before it in
+        the file, as results do, and as entries do whose parent is not in the whole file.
+        """
+        entry = self._entries[at]
+        if entry.parent is None and entry.kind == "human":
+            return _ROOT
+        if entry.parent and entry.kind not in {"result", "boundary"}:
+            place = self._places.get(entry.parent)
+            if place is not None or not self._whole:
+                return _NOWHERE if place is None else place
+        return self._before(at)
+
+    def _expanded(self, command: Entry) -> Entry | None:
+        """What a command or a skill stands for is asked for as if the person had typed it (I28). None for a
+        `/reflect` that is our command; it may be somebody else's.
+        """
+        for more in self._more.get(command.uuid, ()):
+            text = more.text.strip()
+            if text.startswith(COMMAND_MARK) and command.text.split(" ", 1)[0] == BARE:
+                return None
+            command = replace(command, text=cut(f"{command.text}\n\n{text}", TEXT)[0])
+        return command
+
+    def _bounded(self, entries: list[Entry]) -> list[Entry]:
         """The entries within the bounds, counted from the newest; requests stay even outside them."""
-        if len(self._entries) <= self._bounds.lines and self._size <= self._bounds.chars:
-            return self._entries
+        if len(entries) <= self._bounds.lines and sum(e.size for e in entries) <= self._bounds.chars:
+            return entries
         kept: list[Entry] = []
         lines = chars = requests = 0
-        for entry in reversed(self._entries):
-            person = entry.kind == "human" or bool(entry.text and entry.results)
-            old = lines >= self._bounds.lines
+        for entry in reversed(entries):
+            person, old = _by_person(entry), lines >= self._bounds.lines
             requests += old and person
             if not old or (person and requests <= MAX_REQUESTS) or entry.kind in {"boundary", "summary"}:
                 kept.append(_thinned(entry) if chars > self._bounds.chars else entry)
@@ -270,18 +231,41 @@ class Branch:
         return kept[::-1]
 
     def _thin(self) -> None:
-        kept = self._kept()
-        numbers = dict(zip((e.uuid for e in self._entries), self._numbers, strict=True))
-        self._entries, self._numbers = kept, [numbers[e.uuid] for e in kept]
-        self._size, self._fresh = sum(e.size for e in kept), [0, 0]
-        floor = self._numbers[-self._bounds.lines :][0]
-        self._places = {u: n for u, n in self._places.items() if n >= floor or n <= _ROOT}
+        """Of the time before the task keep a person's words, the answers that ended a task, and the places
+        that a person may go back to: the parents of their messages. Of the oldest entries keep nothing.
+        """
+        view = self._view()
+        shown = {e.uuid: e for e in (*view.context, *view.task)}
+        begun = self._places[view.task[0].uuid] if view.task else 0
+        oldest = len(self._entries) - self._bounds.lines
+        places = {e.parent for e in self._entries if e.kind == "human"}
+        kept: dict[str, Entry] = {}
+        for i, entry in enumerate(self._entries):
+            if entry.uuid in shown:
+                kept[entry.uuid] = shown[entry.uuid]
+            elif i >= oldest and (entry.kind == "human" or entry.message in view.answers):
+                kept[entry.uuid] = _thinned(entry)
+            elif i >= oldest and (i >= begun or entry.uuid in places):
+                kept[entry.uuid] = replace(entry, kind="link", **_NOTHING)
+        self._entries = [self._joined(entry, kept) for entry in kept.values()]
+        self._places = {e.uuid: i for i, e in enumerate(self._entries)}
+        self._more = {uuid: more for uuid, more in self._more.items() if uuid in kept}
+        self._fresh = [0, 0]
 
-    def transcript(self, directory: str) -> Transcript:
-        """The branch as a transcript. ``directory``: where the session works."""
-        messages = (*self._context, *self._messages(directory))
-        found = Transcript(self.session, messages, directory=directory)
-        return with_fields(found, todos=todos_of(found.work, self._entries))
+    def _joined(self, entry: Entry, kept: Mapping[str, Entry]) -> Entry:
+        """The entry, its parent the nearest one that is kept."""
+        if not entry.parent or entry.parent in kept:
+            return entry
+        at = self._parent(self._places[entry.uuid])
+        for _ in self._entries:
+            if at < 0 or self._entries[at].uuid in kept:
+                break
+            at = self._parent(at)
+        return replace(entry, parent=self._entries[at].uuid) if at >= 0 else entry
+
+
+def _by_person(entry: Entry) -> bool:
+    return entry.kind == "human" or (entry.kind == "result" and bool(entry.text))
 
 
 def _bare(message: Message) -> Message:

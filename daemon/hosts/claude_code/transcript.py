@@ -19,7 +19,7 @@ import msgspec
 from ...core.errors import Unavailable
 from ...core.transcript import MAX_AGENTS, Transcript
 from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
-from .branch import Bounds, Branch, messages_of
+from .branch import Bounds, Branch, Reading, messages_of
 from .lines import entry_of, is_bulky
 
 if TYPE_CHECKING:
@@ -86,26 +86,26 @@ class TranscriptReader:
             end = _feed(fd, branch, cursor.at, size)
         else:
             branch, end, self._directory = None, 0, self._given
-        if (
-            branch is None or not branch.opened
-        ):  # a line may name a parent that was dropped: read further back
-            branch, end = self._locate(fd, size)
+        self._directory = self._directory or folder_of(fd)
+        found = branch.read(self._directory) if branch is not None else None
+        if branch is None or found is None or not found.opened:
+            branch, end, found = self._locate(fd, size)  # perhaps a line names a parent that was not read
         if closed:
             _take(branch, last_line(fd, end, size))
+            found = branch.read(self._directory)
         self._branch, self._cursor = branch, Cursor.here(fd, then, end)
-        self._directory = self._directory or folder_of(fd)
-        return _named(branch.transcript(self._directory), self.path.stem)
+        return _named(found.transcript, self.path.stem)
 
-    def _locate(self, fd: int, size: int) -> tuple[Branch, int]:
+    def _locate(self, fd: int, size: int) -> tuple[Branch, int, Reading]:
         """The current task: read more and more of the file's end, until it includes the task's beginning."""
         window = self._reach.window
         while True:
             start = max(0, size - window)
             branch = Branch(self._is_ours, self._reach.bounds, whole=start == 0)
             end = _feed(fd, branch, line_start(fd, start, size), size)
-            far = branch.opened and window >= self._reach.context
-            if start == 0 or branch.is_enough() or far:
-                return branch, end
+            found = branch.read(self._directory)
+            if start == 0 or found.enough or (found.opened and window >= self._reach.context):
+                return branch, end, found
             window *= 4
 
 
@@ -114,7 +114,7 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     branch = Branch(lambda _: True, Bounds(), whole=True)
     for line in data.split(b"\n"):
         _take(branch, line)
-    return _named(branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])), name)
+    return _named(branch.read(directory or folder_in(data[:HEAD_OF_FILE])).transcript, name)
 
 
 def every_task(path: Path) -> Transcript:
@@ -124,7 +124,7 @@ def every_task(path: Path) -> Transcript:
             return Transcript(path.stem)
         branch, size = Branch(lambda _: True, Bounds(), whole=True, every=True), os.fstat(fd).st_size
         _take(branch, last_line(fd, _feed(fd, branch, 0, size), size))
-        return _named(branch.transcript(folder_of(fd)), path.stem)
+        return _named(branch.read(folder_of(fd)).transcript, path.stem)
 
 
 class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
