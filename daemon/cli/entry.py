@@ -1,7 +1,7 @@
 """The command ``reflectd``: starts what was typed, and ends with its exit code.
 
-`reflectd line` runs at each prompt, so it is tried first, before anything else is imported. Whatever it does
-not understand goes the way of all verbs. A reader that goes away, or that was never there, is no failure.
+`reflectd line` runs at each prompt, so it is tried first, as the help is, before anything else is imported.
+All else goes the way of all verbs. A reader that goes away, or that was never there, is no failure.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ def _run(argv: list[str]) -> int:
         except OSError:  # a prompt has no use for an error
             _forget_output()
             return 0
+    if argv in ([], ["--help"], ["-h"], ["help"]):
+        from .verbs import page
+
+        print(page())
+        return 0
     from io import TextIOWrapper
 
     from .main import main

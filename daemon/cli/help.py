@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..core.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _CHOICE = re.compile(r"invalid choice: '?(.{0,200}?)'? \(choose from ([^)]{0,4000}+)", re.DOTALL)
 _HELP = frozenset({"-h", "--help"})
@@ -31,12 +31,12 @@ class WrongArguments(UserError):
 class Parser(argparse.ArgumentParser):
     """As argparse has it, with a help that is as wide as the terminal, and 80 columns without one. Our
     examples stay as they are laid out. It raises ``WrongArguments`` where argparse would print and exit.
-    ``bare``: the action below this verb that is meant where none is named.
+    ``bare``: the action below this verb that is meant where none of ``actions`` (or no word) is named.
     """
 
-    def __init__(self, *args: Any, bare: str = "", **more: Any) -> None:  # noqa: ANN401 - argparse has many
+    def __init__(self, *args: Any, bare: str = "", actions: Collection[str] = (), **more: Any) -> None:  # noqa: ANN401 - argparse has many
         super().__init__(*args, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **more})
-        self._bare = bare
+        self._bare, self._of = bare, actions
 
     def parse_known_args(  # type: ignore[override] # argparse's own has overloads
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -44,12 +44,15 @@ class Parser(argparse.ArgumentParser):
         """As argparse has it, but the verb itself refuses what it does not know: argparse lets the outermost
         parser do that, whose usage does not help.
         """
-        if self._bare and args is not None and not (args and (args[0][:1] != "-" or args[0] in _HELP)):
+        if self._bare and args is not None and not (args and (self._names(args[0]) or args[0] in _HELP)):
             args = [self._bare, *args]
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest
+
+    def _names(self, word: str) -> bool:
+        return word in self._of if self._of else not word.startswith("-")
 
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments."""

@@ -26,9 +26,7 @@ exit codes: 0 the client closed the pipe, 1 the extra [mcp] is missing, 2 wrong 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "mcp", help="serve the memory to MCP clients, on stdin and stdout", epilog=EPILOG
-    )
+    parser = verbs.add_parser("mcp", epilog=EPILOG)
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_flags(parser)
     parser.set_defaults(run=run)

@@ -154,7 +154,7 @@ class CaseFolder:
             if path.is_file():
                 return path
         raise UserError(
-            f"there is no case {name!r}, here or in {self.path}; `reflectd case list` shows all cases"
+            f"there is no case {name!r}, here or in {self.path}; `reflectd dispute list` shows all cases"
         )
 
     def paths(self) -> list[Path]:
@@ -224,7 +224,7 @@ def read(path: Path) -> Json:
     except (ValueError, RecursionError) as e:
         raise UserError(f"{path} is not valid JSON: {e}") from None
     if not isinstance(case, dict) or not ({"case", "transcript"} & case.keys()):
-        raise UserError(f"{path} is not a case; `reflectd case save` makes one")
+        raise UserError(f"{path} is not a case; `reflectd dispute save` makes one")
     return case
 
 

@@ -1,1 +1,1 @@
-"""Judges saved cases again, outside the daemon: ``reflectd judge``, ``reflectd case``, evaluations."""
+"""Judges saved cases again, outside the daemon: ``reflectd judge``, ``reflectd dispute``, evaluations."""

@@ -269,7 +269,7 @@ async def dispute(source: Source, body: Mapping[str, Any]) -> Json:
         kept = await asyncio.to_thread(keep, source.paths.state_dir, Path(path), should_be, why)
         if not kept.agrees:
             await _take_back(source, found["verdicts"][0]["session"])
-    return {"said": f"Kept as {kept.path.stem}. Undo with: reflectd case remove {kept.path.stem}"}
+    return {"said": f"Kept as {kept.path.stem}. Undo with: reflectd dispute remove {kept.path.stem}"}
 
 
 async def _take_back(source: Source, session: str) -> None:

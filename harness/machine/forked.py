@@ -262,7 +262,7 @@ def _end(code: int) -> None:
 
 def _prepare() -> None:
     """Import what a daemon and the verbs use."""
-    from daemon.cli.main import VERBS
+    from daemon.cli.verbs import VERBS
 
     for name in PREPARED:
         importlib.import_module(name)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from daemon.cli.help import Parser
-from daemon.cli.main import VERBS, build
+from daemon.cli.main import build
+from daemon.cli.verbs import VERBS, page
 
 
 def parsers(parser: Parser) -> Iterator[Parser]:
@@ -27,12 +28,17 @@ def parsers(parser: Parser) -> Iterator[Parser]:
 def test_help_fits_the_terminal(verb: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line is wider, whatever its author typed, and nothing that the wide one says is missing."""
     monkeypatch.setenv("COLUMNS", str(width))
+    if not verb:
+        shown = page().splitlines()
+        assert shown[0].startswith("usage: reflectd")
+        assert [line for line in shown if len(line) > width] == []
+        return
     for parser in parsers(build(verb)):
         lines = parser.format_help().splitlines()
         assert [line for line in lines if len(line) > width] == []
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
-        build(verb).parse_args([*([verb] if verb else []), "--help"])
-    assert f"usage: reflectd {verb}".rstrip() in out.getvalue()
+        build(verb).parse_args([verb, "--help"])
+    assert f"usage: reflectd {verb}" in out.getvalue()
 
 
 def test_paragraphs_flow_and_examples_hang(monkeypatch: pytest.MonkeyPatch) -> None:

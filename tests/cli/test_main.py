@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.cli.main import DAEMON, VERBS, main
+from daemon.cli.main import main
+from daemon.cli.verbs import BELOW, GROUPS, OLDER, VERBS
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from tests.support.machine.command_line import environment, reflectd, said
@@ -187,7 +188,7 @@ def test_help_and_version_as_verbs(box: Sandbox) -> None:
 def test_did_you_mean(box: Sandbox) -> None:
     """A misspelled verb, or one below a verb, is answered with the nearest; what is like none, without."""
     said(reflectd(box, "statsu"), 2, "there is no verb 'statsu', did you mean `status`?", "reflectd help")
-    said(reflectd(box, "case", "lsit"), 2, "did you mean `list`?")
+    said(reflectd(box, "service", "stauts"), 2, "did you mean `status`?")
     said(reflectd(box, "setup", "claudecode"), 2, "did you mean `claude-code`?")
     assert "did you mean" not in said(reflectd(box, "xyzzy"), 2, "there is no verb 'xyzzy'; `reflectd help`")
 
@@ -264,10 +265,19 @@ def test_exit_codes_are_as_the_page_says(box: Sandbox, command: str, code: int) 
     said(reflectd(box, *command.split()), code)
 
 
+def test_every_verb_stands_in_the_help_or_below_one_that_does() -> None:
+    """Exactly once; an earlier spelling and a verb below another are no lines of their own."""
+    listed = [verb for verbs in GROUPS.values() for verb in verbs]
+    assert sorted([*listed, *(verb for verbs in BELOW.values() for verb in verbs)]) == sorted(VERBS)
+    assert len(listed) <= 24
+    assert set(OLDER.values()) <= set(listed)
+
+
 def test_help_and_version(box: Sandbox) -> None:
-    """Without a verb there is help; all verbs are in it."""
+    """Without a verb there is help; all verbs are in it. It fits a screen of 80 columns and 40 lines."""
+    assert len(reflectd(box, "help").stdout.splitlines()) <= 40
     for args in ([], ["--help"]):
-        said(reflectd(box, *args), 0, *(set(VERBS) - set(DAEMON)), "exit codes")
+        said(reflectd(box, *args), 0, *(verb for verbs in GROUPS.values() for verb in verbs), "exit codes")
     said(reflectd(box, "--version"), 0, "reflectd ")
 
 

@@ -210,7 +210,7 @@ def test_a_dispute_keeps_the_case_as_the_command_does(daemon: Daemon, browser: B
     told = browser.post("/dispute", body).json["said"]
     (case,) = folder.list()
     assert (case.session, case.expect, case.why) == ("ses_plain", "complete", "the docs were done")
-    assert told.endswith(f"reflectd case remove {case.path.stem}")
+    assert told.endswith(f"reflectd dispute remove {case.path.stem}")
     by_click = case.path.read_bytes()
     assert (
         "You keep this case as a test: it should be <strong>done" in browser.get("/verdict/ses_plain/1").text

@@ -38,7 +38,7 @@ and USD that takes, and asked on the terminal. Nothing is sent to an agent.
 
 --label shows up to 20 of the feedbacks that would have been sent, one by one; one key for each says
 whether it was right. That gives the precision with its interval, and a proposal for judge.mode. What you
-say is kept as a case of yours (`reflectd case list`).
+say is kept as a case of yours (`reflectd dispute list`).
 
 examples:
   reflectd backtest                          all sessions
@@ -55,7 +55,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "backtest",
-        help="what reflectd would have done in your past sessions",
         epilog=EPILOG,
     )
     parser.add_argument("dir", nargs="?", metavar="DIR", help="a folder with transcripts and exports")

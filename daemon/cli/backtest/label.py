@@ -106,7 +106,7 @@ def label(
     for line in (f"{quality.sentence[:1].upper()}{quality.sentence[1:]}.", proposal(quality)):
         say(line)
     if quality.share.of:
-        say("Your answers are cases of yours now: `reflectd case list`. No setting was changed.")
+        say("Your answers are cases of yours now: `reflectd dispute list`. No setting was changed.")
 
 
 def shown(r: Result, number: str, paint: Paint) -> list[str]:

@@ -28,9 +28,7 @@ exit codes: 0 done, 1 no daemon or no port"""
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "dashboard", help="what happens, why, and what it costs, in your browser", epilog=EPILOG
-    )
+    parser = verbs.add_parser("dashboard", epilog=EPILOG)
     parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
     parser.add_argument("--stop", action="store_true", help="close it")
     parser.add_argument("--json", action="store_true", help="print the link as JSON, open nothing")

@@ -85,7 +85,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     parser = verbs.add_parser(
         "line",
-        help="one line for prompts and status bars: where a session stands",
         description=ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

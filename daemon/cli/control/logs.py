@@ -157,7 +157,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "logs",
-        help="show the daemon's log",
         epilog=EPILOG,
     )
     parser.add_argument(

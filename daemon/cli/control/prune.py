@@ -30,9 +30,7 @@ REFUSAL = "there is no terminal to ask on: look with --dry-run, then add --yes. 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "prune", help="what is too old to keep, and that the clock is right after a jump", epilog=EPILOG
-    )
+    parser = verbs.add_parser("prune", epilog=EPILOG)
     parser.add_argument("--dry-run", action="store_true", help="show it, ask and change nothing")
     parser.add_argument("--yes", action="store_true", help="the clock is right: ask nothing")
     parser.add_argument("--json", action="store_true", help="print it as JSON; with --dry-run or --yes")

@@ -128,7 +128,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "service",
-        help="run the daemon as a service (systemd, launchd)",
         epilog=EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")

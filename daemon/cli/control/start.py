@@ -90,13 +90,13 @@ exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settin
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the three verbs."""
-    parser = verbs.add_parser("start", help="start the daemon in the background")
+    parser = verbs.add_parser("start")
     parser.add_argument(
         "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
     )
     add_flags(parser)
     parser.set_defaults(run=run)
-    parser = verbs.add_parser("stop", help="stop the daemon")
+    parser = verbs.add_parser("stop")
     add_flags(parser)
     parser.set_defaults(run=_stop)
     text = "restart the daemon, after an upgrade or a change of settings"

@@ -51,7 +51,7 @@ SHOWN = 10
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser("status", help="is it running, and what does it see")
+    parser = verbs.add_parser("status")
     parser.add_argument("--full", action="store_true", help="every session and host, socket and state folder")
     parser.add_argument("--json", action="store_true", help="print status and sessions as JSON")
     add_flag(parser)

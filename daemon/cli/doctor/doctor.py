@@ -128,7 +128,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "doctor",
-        help="what is wrong with this installation, and how to mend it",
         epilog=EPILOG,
     )
     parser.add_argument(

@@ -50,7 +50,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     more: dict[str, str] = {"bare": BARE}
     parser = verbs.add_parser(
         "reflect",
-        help="what you keep correcting in past sessions, as rules to approve",
         epilog=EPILOG,
         **more,  # type: ignore[arg-type] # of our own parser
     )

@@ -78,9 +78,7 @@ complete -c reflectd -f -a '(__reflectd_words)'""",
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "completion", help="completion of verbs, flags and session ids for your shell", epilog=EPILOG
-    )
+    parser = verbs.add_parser("completion", epilog=EPILOG)
     parser.add_argument("shell", choices=(*SCRIPTS, "words"), help="print the script for this shell")
     parser.add_argument("words", nargs="*", metavar="WORD", help="what was typed (the script asks)")
     add_flags(parser)
@@ -101,13 +99,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """What may follow ``before``, with its help; ``:folder`` and ``:file`` stand for the shell's own."""
-    from ..main import VERBS, build
+    from ..main import build
+    from ..verbs import BELOW, OLDER, VERBS
 
-    if not before:
+    if not before or before == ["help"]:
         flags = {"--help": "explain reflectd", "--version": "print the version"}
         yield from flags.items() if last.startswith("-") else ((name, VERBS[name][1]) for name in VERBS)
         return
-    parser = _parser(build(before[0]), before)
+    below = BELOW.get(before[0], ())
+    if before[1:2] and before[1] in below:
+        before = before[1:]
+    elif len(before) == 1:
+        yield from ((name, VERBS[name][1]) for name in below)
+    verb = OLDER.get(before[0], before[0])
+    if verb not in VERBS or verb == "daemon":
+        return
+    parser = _parser(build(verb), [verb, *before[1:]])
     if parser is None:
         return
     actions = parser._actions  # noqa: SLF001 - argparse has no other way in
@@ -138,9 +145,7 @@ def _parser(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Argum
 
 
 def _values(action: argparse.Action, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """What an argument may be: its choices, a setting, a verb, a session, or a file of the shell's."""
-    from ..main import VERBS
-
+    """What an argument may be: its choices, a setting, a session, or a file of the shell's."""
     setting = SETTINGS.get(action.dest.removeprefix("set:"))
     named = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     kind = "session" if action.option_strings == ["--session"] else _KINDS.get(named, "")
@@ -148,9 +153,7 @@ def _values(action: argparse.Action, args: argparse.Namespace) -> Iterator[tuple
     if setting is not None:
         words = words or (("true", "false") if isinstance(setting.default, bool) else setting.choices)
         kind = ":file" if setting.form == "path" else kind
-    yield from (
-        (str(word), "") for word in (*words, *{"KEY": tuple(SETTINGS), "VERB": tuple(VERBS)}.get(named, ()))
-    )
+    yield from ((str(word), "") for word in (*words, *(SETTINGS if named == "KEY" else ())))
     if kind == "session":
         with suppress(ReflectdError):
             found = request(

@@ -48,7 +48,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "config",
-        help="show every setting, its value and where it comes from",
         epilog=EPILOG,
     )
     parser.add_argument(

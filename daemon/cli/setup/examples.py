@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
     parser = verbs.add_parser(
-        "examples", help="scripts for `reflectd watch --exec`: speech, Telegram, desktop"
+        "examples",
     )
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help="copy them into this new folder")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -72,7 +72,7 @@ settings, 3 --status: none is connected"""
 
 def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     """Register the verb."""
-    setup = subparsers.add_parser("setup", help="connect a coding agent to reflectd", epilog=EPILOG)
+    setup = subparsers.add_parser("setup", epilog=EPILOG)
     setup.add_argument("host", nargs="?", choices=tuple(HOSTS), metavar="HOST", help=" or ".join(HOSTS))
     what = setup.add_mutually_exclusive_group()
     what.add_argument("--status", action="store_true", help="say what is connected, change nothing")

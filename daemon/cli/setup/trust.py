@@ -58,7 +58,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     parser = verbs.add_parser(
         "trust",
-        help="let a project's own prompts be used, after looking at them",
         description=ABOUT,
         epilog=EPILOG,
     )

@@ -188,7 +188,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "uninstall",
-        help="remove all that reflectd left on this machine",
         epilog=EPILOG,
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, remove nothing")

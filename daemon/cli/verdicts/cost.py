@@ -39,7 +39,7 @@ exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser("cost", help="what judging cost", epilog=EPILOG)
+    parser = verbs.add_parser("cost", epilog=EPILOG)
     parser.add_argument(
         "--days", type=int, default=7, metavar="N", help="the last N days, today included (7)"
     )

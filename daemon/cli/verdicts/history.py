@@ -40,7 +40,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "history",
-        help="what was judged: sessions and their rounds",
         epilog=EPILOG,
     )
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")

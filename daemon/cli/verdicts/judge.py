@@ -37,7 +37,7 @@ UNSCORED = 11
 PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
 EPILOG = """FILE is a case that the daemon saved, a labelled case, the output of `opencode export`,
 a transcript of Claude Code (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin. It can also
-be the name of one of your cases (`reflectd case list`). --last judges Claude Code's newest session of
+be the name of one of your cases (`reflectd dispute list`). --last judges Claude Code's newest session of
 this project. `reflectd backtest` judges all past sessions.
 
 examples:
@@ -54,7 +54,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "judge",
-        help="judge a saved case or a session, without a daemon",
         epilog=EPILOG,
     )
     parser.add_argument("file", metavar="FILE", nargs="?", help="the case or session, `-` for stdin")

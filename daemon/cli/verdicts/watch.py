@@ -167,7 +167,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser(
         "watch",
-        help="verdicts as they come",
         epilog=EPILOG,
     )
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")

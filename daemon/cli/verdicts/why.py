@@ -58,7 +58,7 @@ sessions match, or there is no such round"""
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser("why", help="why a session was judged as it was", epilog=EPILOG)
+    parser = verbs.add_parser("why", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_round(parser)

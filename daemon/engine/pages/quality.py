@@ -144,7 +144,7 @@ class Figures:
             for c in some
         ]  # fmt: skip
         columns = ("when", "session", "request", "judged", "should be", "why", "case")
-        text = "Take one back in a terminal: reflectd case remove, and its name."
+        text = "Take one back in a terminal: reflectd dispute remove, and its name."
         return section("Disputes", columns, rows, text=text, more=more)
 
     def _weeks(self, now_ms: int) -> Json:

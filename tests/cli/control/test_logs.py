@@ -86,7 +86,7 @@ def test_a_line_of_the_daemon_is_read_again(tmp_path: Path) -> None:
     """What ``daemon.log`` writes, when it debugs too: level, session, and a traceback below its line."""
     for debug in (False, True):
         path = tmp_path / f"{debug}.log"
-        log.configure(Settings(log=Log(debug=debug)), path)
+        log.configure(Settings(log=Log("debug" if debug else "info")), path)
         logger = log.get("store")
         try:
             raise ValueError("a = b")

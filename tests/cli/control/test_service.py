@@ -62,7 +62,7 @@ def test_the_files_come_and_go(box: Sandbox) -> None:
     assert "no systemctl on PATH" in said
     assert sorted(p.name for p in folder(box).iterdir()) == ["reflectd.service", "reflectd.socket"]
     assert f"ListenStream={box.socket}\n" in (folder(box) / "reflectd.socket").read_text()
-    assert f" {box.state} " in (folder(box) / "reflectd.service").read_text()
+    assert f" {box.state}\n" in (folder(box) / "reflectd.service").read_text()
     assert (box.state / "socket").read_text() == f"{box.socket}\n"
     status = json.loads(reflectd(box, "status", "--json", code=0))
     assert [f["state"] for f in status["files"]] == ["current", "current"]

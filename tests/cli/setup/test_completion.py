@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from daemon.cli.main import VERBS
+from daemon.cli.verbs import VERBS
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import WireHost

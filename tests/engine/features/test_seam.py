@@ -10,7 +10,8 @@ from typing import ClassVar
 import pytest
 
 from daemon.app import FEATURES
-from daemon.cli.main import VERBS, main
+from daemon.cli.main import main
+from daemon.cli.verbs import VERBS
 from daemon.engine.features.feature import Feature, Parts
 from daemon.engine.upkeep import HOUR_MS
 from daemon.store.db import Statement

@@ -1,8 +1,7 @@
-"""``reflectd dispute`` and ``reflectd case``: a person's word on verdicts. Keeps cases, labels them with the
-right verdict, lists and removes them.
+"""``reflectd dispute``: a person's word on verdicts. Saves a case and labels it in one step; below it cases
+are saved, labelled, listed and removed. It changes no verdict and sends nothing.
 
-A command without a case means the newest one: of a session, else of the current project. ``dispute`` saves
-and labels in one step; it changes no verdict and sends nothing.
+A command without a case means the newest one: of a session, else of the current project.
 """
 
 from __future__ import annotations
@@ -23,83 +22,64 @@ from .why import add_round, cases_upward, gather
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from ...paths import Paths
 
 LOOKED_AT = 200  # cases: as many as a project keeps
-EPILOG = """A case is everything that one judgement looked at. The daemon keeps the last 200 cases of a
-project in its .reflection folder. `save` copies one to your own case folder, where it stays. Secrets are
-removed before a case is written. It holds names and code of your project, so look at it before you share it.
-
-examples:
-  reflectd case save                              keep the newest case of this project
-  reflectd case save ses_58c3f --out bug.json     keep one session's newest case as bug.json
-  reflectd case label bug.json --expect complete --why "the tests were forbidden"
-  reflectd case list
-  reflectd judge bug.json --provider offline      judge it by the rules of today
-  reflectd case remove ses_58c3f0d91ffe_1760000001000
-
-`reflectd dispute` saves and labels in one step.
-exit codes: 0 done, 1 not available, 2 wrong arguments or file"""
-
-DISPUTE = """examples:
-  reflectd dispute --should-be complete                      the newest verdict of this project was wrong
-  reflectd dispute ses_58c3f --should-be incomplete --why "the tests never ran"
-  reflectd dispute --round 2 --should-be complete            the feedback of its second round was wrong
+VERDICT = "verdict"  # the action that is meant where none is named
+EPILOG = """examples:
+  reflectd dispute --should-be complete            the newest verdict of this project was wrong
+  reflectd dispute ses_58c3f --round 2 --should-be incomplete --why "the tests never ran"
   reflectd dispute --should-be awaiting_user --dry-run       only show which case it is
+  reflectd dispute save ses_58c3f --out bug.json   keep one session's newest case as bug.json
+  reflectd dispute label bug.json --expect complete --why "the tests were forbidden"
+  reflectd dispute list
+  reflectd dispute remove NAME                     undo; the name is printed
+  reflectd judge bug.json --provider offline       judge it by the rules of today
 
-undo: reflectd case remove NAME (the name is printed)
-exit codes: 0 done, 1 not available, 2 wrong arguments"""
+A case is everything that one judgement looked at. The daemon keeps the last 200 cases of a project in its
+.reflection folder; yours stay in your own folder. Secrets are removed before a case is written. It holds
+names and code of your project, so look at it before you share it.
+
+exit codes: 0 done, 1 not available, 2 wrong arguments or file"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `dispute`, and `case` with its actions."""
-    parser = verbs.add_parser(
-        "dispute",
-        help="say that a verdict was wrong, and keep its case as a test",
-        epilog=DISPUTE,
+    """Register the verb with its actions."""
+    names = ("save", "label", "list", "remove", VERDICT)
+    parser = verbs.add_parser("dispute", epilog=EPILOG, bare=VERDICT, actions=names)
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+
+    def action(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        below = what.add_parser(name, help=text, description=text)
+        add_flags(below)
+        below.set_defaults(run=run)
+        return below
+
+    said = action(
+        VERDICT, "a verdict was wrong: keep its case with the right one (also without this word)", _dispute
     )
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins")
-    add_round(parser)
-    parser.add_argument(
+    save = action("save", "copy a session's newest case to your case folder", _save)
+    for each in (said, save):
+        each.add_argument(
+            "session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins"
+        )
+        add_round(each)
+    said.add_argument(
         "--should-be", choices=EXPECTED, required=True, help="what the verdict should have been"
     )
-    parser.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
-    add_flags(parser)
-    parser.set_defaults(run=_dispute)
-    parser = verbs.add_parser(
-        "case",
-        help="keep cases, label, list or remove them",
-        epilog=EPILOG,
-    )
-    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    save = _verb(what, "save", "copy a session's newest case to your case folder")
-    save.add_argument("session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins")
-    add_round(save)
+    said.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
     save.add_argument("--out", metavar="FILE", help="write it to FILE instead")
-    add_flags(save)
-    save.set_defaults(run=_save)
-    label = _verb(what, "label", "say what the verdict of a case should have been")
-    label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd case list`")
+    label = action("label", "say what the verdict of a case should have been", _label)
+    label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd dispute list`")
     label.add_argument("--expect", choices=EXPECTED, required=True, help="what it should have been")
-    label.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
-    add_flags(label)
-    label.set_defaults(run=_label)
-    shown = _verb(what, "list", "show the cases of your case folder")
+    for each in (said, label):
+        each.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
+    shown = action("list", "show the cases of your case folder", _list)
     shown.add_argument("--json", action="store_true", help="print them as JSON")
-    add_flags(shown)
-    shown.set_defaults(run=_list)
-    remove = _verb(what, "remove", "remove a case from your case folder")
-    remove.add_argument("file", metavar="FILE", help="a name from `reflectd case list`")
-    add_flags(remove)
-    remove.set_defaults(run=_remove)
-
-
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
-    return verbs.add_parser(name, help=text, description=text)
+    remove = action("remove", "remove a case from your case folder", _remove)
+    remove.add_argument("file", metavar="FILE", help="a name from `reflectd dispute list`")
 
 
 def newest_case(where: Paths, session: str, number: int = 0) -> Path:
@@ -160,7 +140,7 @@ def _list(args: argparse.Namespace) -> int:
         print_json({"folder": str(folder.path), "cases": [asdict(c) | {"path": str(c.path)} for c in cases]})
         return 0
     if not cases:
-        print(f"no cases in {folder.path}; `reflectd case save` or `reflectd dispute` makes one")
+        print(f"no cases in {folder.path}; `reflectd dispute` makes one")
         return 0
     rows = [("case", "judged", "expected", "request")]
     for c in cases:
@@ -207,7 +187,7 @@ def _dispute(args: argparse.Namespace) -> int:
     if not args.dry_run and not found.agrees:
         _taken_back(find_socket(where), case.session)
     if not args.dry_run:
-        say(f"undo with: reflectd case remove {found.path.stem}")
+        say(f"undo with: reflectd dispute remove {found.path.stem}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``reflectd case`` and ``reflectd dispute``, which is a ``case save`` and a ``case label`` in one step."""
+"""``reflectd dispute``: saves and labels in one step; below it are save, label, list and remove."""
 
 from __future__ import annotations
 
