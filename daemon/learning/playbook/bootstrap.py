@@ -3,8 +3,8 @@
 The command reads the transcripts, and sends one session after the other; here it is asked, kept apart,
 confirmed and written as for a session that was judged (``look_back``), paid from the account ``asked``. When
 the command goes away, the call to a model ends with it, and nothing more is spent. What was decided before a
-kill is written by a job; whatever else was begun goes on where it was when the command comes again. Reads no
-transcript and no host.
+kill is written by ``look_back``; whatever else was begun goes on where it was when the command comes again.
+Reads no transcript and no host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...core.session import Session
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
 from ...learning import tables
-from .look_back import PAST, Look, Silent, change_of, project_of
+from .look_back import LANE, LEARN, PAST, Look, Silent, change_of, project_of
 from .questions import CURATOR_TOKENS, MAX_TOKENS, REFLECTOR_TOKENS
 from .stretch import Stretch
 
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from .look_back import Lookback
 
 Json = dict[str, Any]
-BOOTSTRAP: Final = "playbook.bootstrap"
-LANE: Final = "asked"
 GIVE_UP_MS: Final = 30 * DAY_MS  # nobody went on with it
-LATER_MS: Final = 3_600_000
 MOST: Final = 10_000  # sessions of one plan
 WAITING_TOKENS: Final = 1_100  # of the texts that wait for confirmation
 ID: Final = 200
@@ -156,12 +153,6 @@ class Bootstrap:
         spent = self._world.ledger.spent("", past.since, "asked")
         return {"session": session, **outcome[0], "spent": {"usd": spent.today, "tokens": spent.tokens}}
 
-    async def work(self, job: Job) -> None:
-        """Write what was decided before a kill. What nobody went on with is given up."""
-        async with self._lookback.alone:
-            if await self._lookback.put(job):
-                await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
-
     @property
     def _budget(self) -> Budget:
         budget = self._world.calls.budget
@@ -226,7 +217,7 @@ class Bootstrap:
                 return {"state": "done" if why == DONE else "skipped", "why": why}
             about = {"directory": project, "host": past.host}
             key = f"{PAST} {session}"
-            job = await self._jobs.now(BOOTSTRAP, key, about, lane=LANE, due_ms=now + GIVE_UP_MS)
+            job = await self._jobs.now(LEARN, key, about, lane=LANE, due_ms=now + GIVE_UP_MS)
             try:
                 return await self._steps(job, project, past)
             finally:

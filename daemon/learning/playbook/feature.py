@@ -23,7 +23,7 @@ from ...engine.features.feature import Feature, Heard, Parts, Place, Route
 from ...learning import tables
 from ...store import injections
 from ..texts import refusal
-from .bootstrap import BOOTSTRAP, Bootstrap
+from .bootstrap import Bootstrap
 from .look_back import LEARN, Lookback, project_of
 from .points import Point, line
 from .stretch import LEARNED_FROM
@@ -55,7 +55,7 @@ class Playbook(Feature):
     """Hears what ends, keeps what was judged, offers what is known."""
 
     name: ClassVar = "playbook"
-    job_kinds: ClassVar = frozenset({LEARN, BOOTSTRAP})
+    job_kinds: ClassVar = frozenset({LEARN})
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -86,8 +86,8 @@ class Playbook(Feature):
                 pass
 
     async def work(self, job: Job) -> None:
-        """Look back on a stretch, or write what a bootstrap had decided."""
-        await (self._bootstrap if job.kind == BOOTSTRAP else self._learning).work(job)
+        """Look back on a stretch."""
+        await self._learning.work(job)
 
     # --- what sessions are given ----------------------------------------------------------------------------
 

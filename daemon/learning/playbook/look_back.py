@@ -216,9 +216,12 @@ class Lookback:
         ]
 
     async def work(self, job: Job) -> None:
-        """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
+        """Do the next steps of a look back. Of a session of the past what was decided is written; what nobody
+        went on with is given up. Raises ``Unavailable`` when the database can't be written.
+        """
         async with self.alone:
-            decided = job if tables.unwritten(self._world.db, job.key) else await self._decided(job)
+            ready = job.key.startswith(f"{PAST} ") or tables.unwritten(self._world.db, job.key) is not None
+            decided = job if ready else await self._decided(job)
             if decided is not None and (why := await self.put(decided)):
                 await self._wait(decided, why)
 

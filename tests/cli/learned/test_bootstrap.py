@@ -224,7 +224,7 @@ async def test_kill_9_loses_and_doubles_nothing(box: Sandbox, victim: str) -> No
         found = await site.asked("--yes")
         assert [len(s["new"]) for s in found["sessions"]] == [1, 0]
         assert site.points() == [TEXT]
-        assert "playbook.bootstrap" not in site.daemon.status()["jobs"]
+        assert "playbook.learn" not in site.daemon.status()["jobs"]
 
 
 async def test_limit_takes_the_oldest_that_are_left(box: Sandbox) -> None:

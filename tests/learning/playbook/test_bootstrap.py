@@ -20,7 +20,7 @@ from daemon.core.session import Session
 from daemon.learning import tables
 from daemon.learning.playbook.stretch import Stretch
 from daemon.store import injections
-from tests.learning.playbook.test_feature import ADD, NO_CHANGE, NOTHING, TEXT, ByPurpose, Site, confirm, tags
+from tests.learning.playbook.site import ADD, NO_CHANGE, NOTHING, TEXT, ByPurpose, Site, confirm, tags
 from tests.support.machine.held import Held
 
 Json = dict[str, Any]
@@ -194,7 +194,7 @@ async def test_what_nobody_goes_on_with_is_given_up(past: Past) -> None:
     jobs = "SELECT kind, key FROM jobs WHERE kind != 'retention'"
     db = site.sim.daemon.db
     await site.looks(29 * 86_400)
-    assert db.read(jobs) == [("playbook.bootstrap", "past p1")]
+    assert db.read(jobs) == [("playbook.learn", "past p1")]
     await site.looks(2 * 86_400)
     assert db.read(jobs) == []
     assert site.purposes() == ["asked.reflect", *["asked.curate"] * 3]
