@@ -1,6 +1,6 @@
 """kill -9 between any two steps of a change of a person's files, and two who change them at once: all kinds.
 
-What a look back and a reflexion store is killed at each step in ``playbook/test_feature.py`` and
+What a look back and a reflexion store is killed at each step in ``playbook/test_look_back.py`` and
 ``lessons/test_feature.py``.
 """
 

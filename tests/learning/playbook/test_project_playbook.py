@@ -1,21 +1,136 @@
-"""A project's playbook as it is changed: names, approvals, revisions, two writers at once."""
+"""A project's playbook: its file in every form, changes and revisions, where it is, what agents may be given
+of it, and a person's word on its points.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from jsonschema import Draft202012Validator
 
-from daemon.core.errors import UserError
+from daemon.config import from_text, tighten
+from daemon.core.errors import Unavailable, UserError
+from daemon.core.given import known_as
+from daemon.core.settings import Settings
 from daemon.learning.playbook.changes import apply
-from daemon.learning.playbook.points import add, each, said_in
-from daemon.learning.playbook.project_playbook import Edit, ProjectPlaybook, dumped
+from daemon.learning.playbook.points import add, each, empty, migrated, said_in
+from daemon.learning.playbook.project_playbook import (
+    ACE,
+    MOST_KNOWN,
+    Edit,
+    ProjectPlaybook,
+    dumped,
+    load,
+    may_count,
+    never_again,
+    save,
+    take_back,
+    vouch,
+)
+from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
-from tests.learning.playbook.books import book, names, point, said
+from tests.learning.playbook.books import LEGACY, Json, book, names, point, said
+
+OURS = REPO / ".reflection"
+SCHEMA = Draft202012Validator(json.loads((OURS / "schemas" / "playbook.schema.json").read_text("utf-8")))
+NOW = 1_760_000_000_000
+
+
+# --- the file ----------------------------------------------------------------------------------------------
+
+
+def test_the_sample_is_a_playbook_as_we_write_it() -> None:
+    """Schema and sample agree with the code, byte for byte; a score and negative counts are refused."""
+    Draft202012Validator.check_schema(SCHEMA.schema)
+    path = OURS / "samples" / "playbook.json"
+    loaded = load(path)
+    assert (loaded.problem, loaded.told) == ("", ())
+    assert dumped(loaded.playbook) == path.read_bytes()
+    SCHEMA.validate(loaded.playbook)
+    bad = [{"sections": {}}, {**empty(), "key_points": []}, book({**point("pat-001", "a"), "score": 1})]
+    assert not any(map(SCHEMA.is_valid, [*bad, book(point("pat-001", " ")), book(point("pat-001", "a", -1))]))
+
+
+@pytest.mark.shows("CON-ACE-004")
+@given(data=LEGACY)
+def test_everything_that_is_written_keeps_the_schema(data: Json) -> None:
+    """Whatever it was made from."""
+    SCHEMA.validate(json.loads(dumped(migrated(data).playbook)))
+
+
+def test_a_save_keeps_the_mode_and_replaces_a_link(tmp_path: Path) -> None:
+    """A link in a clone can't make us write somewhere else."""
+    path, other = tmp_path / "playbook.json", tmp_path / "mine"
+    save(path, book(point("pat-001", "a")), NOW)
+    path.chmod(0o640)
+    save(path, book(point("pat-001", "b")), NOW)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    other.write_bytes(dumped(book()))
+    path.unlink()
+    path.symlink_to(other)
+    assert load(path, follow=False).problem
+    save(path, book(point("pat-001", "c")), NOW)
+    assert other.read_bytes() == dumped(book())
+    assert not path.is_symlink()
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"sections": 3}', b'"x"'])
+def test_a_broken_file_is_kept_aside_at_the_next_save(tmp_path: Path, raw: bytes) -> None:
+    """It reads as empty, says why, and nothing of it is lost."""
+    path = tmp_path / "playbook.json"
+    path.write_bytes(raw)
+    pauses: list[float] = []
+    found = load(path, sleep=pauses.append)
+    assert found.playbook == empty()
+    assert f"{path} is no playbook that can be used: " in found.problem
+    aside = save(path, book(point("pat-001", "a")), NOW, sleep=pauses.append)
+    assert aside == tmp_path / f"playbook.json.corrupt-{NOW}"
+    assert aside.read_bytes() == raw
+    assert said(load(path).playbook) == ["a"]
+    assert pauses == [0.2, 0.2]
+
+
+def test_an_edit_that_is_being_written_is_not_taken_for_a_broken_file(tmp_path: Path) -> None:
+    """The file is read once more, a moment later."""
+    path = tmp_path / "playbook.json"
+    path.write_bytes(dumped(book(point("pat-001", "half")))[:40])
+
+    def editor_goes_on(_: float) -> None:
+        path.write_bytes(dumped(book(point("pat-001", "whole"))))
+
+    assert said(load(path, sleep=editor_goes_on).playbook) == ["whole"]
+    path.write_bytes(b"{")
+    assert save(path, book(point("pat-001", "new")), NOW, sleep=editor_goes_on) is None
+    assert [p.name for p in tmp_path.iterdir()] == ["playbook.json"]
+
+
+def test_what_is_no_file_blocks_nothing(tmp_path: Path) -> None:
+    """A FIFO in a clone is a broken file, and a folder can't be replaced."""
+    os.mkfifo(tmp_path / "fifo")
+    assert "not a regular file" in load(tmp_path / "fifo").problem
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="can't make the folder"):
+        save(tmp_path / "file" / "playbook.json", book(), NOW)
+
+
+def test_half_a_character_is_written_as_json_allows(tmp_path: Path) -> None:
+    """UTF-8 can't hold it, an escape can; the rest of the file is as readable as before."""
+    path = tmp_path / "playbook.json"
+    playbook = book(point("pat-001", "half \ud83d of it"))
+    save(path, playbook, NOW)
+    assert load(path).playbook == playbook
+    assert dumped(book(point("pat-001", "日本"))).count("日本".encode()) == 1
+
+
+# --- changes -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -75,16 +190,6 @@ def test_a_dry_run_and_a_change_of_nothing_write_nothing(project: ProjectPlayboo
     assert nothing(project).revision is None
     assert list((tmp_path / "work").iterdir()) == []
     assert (project.history(), project.known().approved) == ([], {})
-
-
-def test_twins_of_a_merge_are_renamed_and_told(project: ProjectPlaybook) -> None:
-    """Once: the next change finds each name once."""
-    project.path.parent.mkdir()
-    project.path.write_bytes(dumped(book(point("pat-001", "mine"), point("pat-001", "yours"))))
-    changed = nothing(project)
-    assert changed.told == ["two points were called pat-001; the later one is pat-002 now"]
-    assert changed.revision is not None
-    assert nothing(project).told == []
 
 
 @pytest.mark.shows("I43")
@@ -163,3 +268,151 @@ def test_a_killed_writer_leaves_no_lock(project: ProjectPlaybook, tmp_path: Path
     assert (done.stdout, done.returncode) == (b"held\n", -9)
     assert sorted(folder.iterdir()) == before
     assert added(project, "b") == ["pat-001", "pat-002"]
+
+
+# --- where it is -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ACE).write_bytes(dumped(book(point("pat-001", "theirs", 3))))
+    return folder
+
+
+def opened(project: Path, setting: str = "") -> ProjectPlaybook:
+    return ProjectPlaybook(project, project.parent / "state", FakeClock(), setting)
+
+
+@pytest.mark.shows("I47")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/etc/playbook.json", "../playbook.json", "a/../../playbook.json", "./playbook.json", "CLAUDE.md",
+        "package.json", ".claude/settings.json", ".claude/", "a//playbook.json", "a\n/playbook.json",
+        "xplaybook.json",
+    ],
+)  # fmt: skip
+def test_only_a_playbook_inside_the_project_can_be_named(value: str) -> None:
+    """No file of the person's own can be named, nor one outside the project."""
+    with pytest.raises(UserError, match=r"playbook.path must be a `playbook.json` inside the project"):
+        from_text(f"[playbook]\npath = {json.dumps(value)}\n")
+    assert from_text(f"[playbook]\npath = '{ACE}'\n").playbook.path == ACE
+
+
+@pytest.mark.shows("LEARN-10")
+def test_a_project_cannot_say_where_it_is() -> None:
+    """Its settings file may have come with a clone."""
+    settings, problems = tighten(Settings(), f"[playbook]\npath = '{ACE}'\n")
+    assert settings.playbook.path == ""
+    assert problems == [".reflection/config.toml: a project may not set playbook.path; ignored"]
+
+
+def test_everything_happens_in_the_file_that_was_named(named: Path) -> None:
+    """Points, names, revisions and undo; the other file keeps its own."""
+    mine = opened(named)
+    added(mine, "mine")
+    before = mine.path.read_bytes()
+    theirs = opened(named, ACE)
+    assert theirs.path == named / ACE
+    assert theirs.history() == []
+    assert added(theirs, "new") == ["pat-001", "pat-002"]
+    assert said(json.loads((named / ACE).read_bytes())) == ["theirs", "new"]
+    assert [r.what for r in theirs.history()] == ["added new"]
+    assert not (named / ".claude" / ".gitignore").exists()
+    assert mine.path.read_bytes() == before
+    theirs.undo(0)
+    assert said(opened(named, ACE).read().playbook) == ["theirs"]
+    assert [r.what for r in opened(named).history()] == ["added mine"]
+    assert added(opened(named), "more") == ["pat-001", "pat-003"], "no name is given twice in a project"
+
+
+@pytest.mark.shows("LEARN-15")
+def test_a_link_that_leads_out_is_refused(named: Path) -> None:
+    """A folder on the way, at whatever depth, and the file itself: nothing is read, written or undone."""
+    away = named.parent / "away"
+    away.mkdir()
+    (away / "playbook.json").write_bytes(dumped(book(point("pat-001", "secret"))))
+    (named / "docs").mkdir()
+    (named / "docs" / "deep").symlink_to(away)
+    (named / "link").symlink_to(away)
+    for path in ("link/playbook.json", "docs/deep/playbook.json"):
+        found = opened(named, path)
+        assert "is a link" in found.read().problem
+        with pytest.raises(UserError, match="is a link"):
+            added(found, "a")
+    (named / ACE).unlink()
+    (named / ACE).symlink_to(away / "playbook.json")
+    assert "it is a link" in opened(named, ACE).read().problem
+    assert said(json.loads((away / "playbook.json").read_bytes())) == ["secret"]
+
+
+# --- what agents may be given ------------------------------------------------------------------------------
+
+
+@pytest.mark.shows("I44")
+def test_a_model_sees_only_what_is_known_and_fine(project: ProjectPlaybook) -> None:
+    """A text that nobody vouches for, and one that may not be offered any more, reach nobody. Of very many
+    points the best are looked at; what harms, and what a rule says or a person dismissed, is not offered.
+    """
+    texts = ["one", "two", "See https://x.example/y.", "in the rules", "harms"]
+    points = [point(f"pat-{i:03d}", text, 3 - i) for i, text in enumerate(texts, 1)]
+    points[-1] |= {"helpful": 0, "harmful": 3}
+    save(project.path, book(*points), NOW)
+    Path(project.path.parent.parent, "AGENTS.md").write_text("- In the rules\n")
+    project.approve(texts[2:])
+    view = project.view({known_as("one")})
+    assert names(view.known) == ["pat-001", "pat-004", "pat-005"]
+    assert view.approved == {"pat-003", "pat-004", "pat-005"}
+    assert [p["name"] for p in project.best({known_as("one"), known_as("two")})] == ["pat-001", "pat-002"]
+    many = [point(f"pat-{i:04d}", f"text {i}", i) for i in range(MOST_KNOWN + 50)]
+    save(project.path, book(*many), NOW)
+    known = names(project.view({known_as(p["text"]) for p in many}).known)
+    assert (len(known), known[0]) == (MOST_KNOWN, "pat-0050")
+
+
+# --- a person's word on points ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> LearnedRules:
+    """A project whose playbook came with it."""
+    project = tmp_path / "work"
+    project.mkdir()
+    found = LearnedRules(project, tmp_path / "state", FakeClock())
+    file = found.playbook.path
+    file.parent.mkdir()
+    file.write_bytes(dumped(book(point("pat-001", "Use pathlib."), point("pat-002", "See https://x.dev/a."))))
+    return found
+
+
+def test_what_agents_may_not_read_is_refused(rules: LearnedRules) -> None:
+    """One such text refuses all of them."""
+    named = {"pat-001": "Use pathlib.", "pat-002": "See https://x.dev/a."}
+    for refused in (lambda: may_count(named), lambda: vouch(rules.playbook, named)):
+        with pytest.raises(UserError, match="pat-002 may not be offered to agents: it names an address"):
+            refused()
+    assert rules.playbook.known().approved == {}
+
+
+def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
+    """Neither vouched for nor removed; the same for a point that is gone."""
+    playbook = rules.playbook
+    for refused in (
+        lambda: vouch(playbook, {"pat-001": "Use os.path."}),
+        lambda: take_back(rules.playbook, rules.journal, "pat-001", "Use os.path."),
+    ):
+        with pytest.raises(UserError, match="pat-001 was edited while you were asked"):
+            refused()
+    with pytest.raises(UserError, match="pat-009 is not in the playbook any more"):
+        take_back(rules.playbook, rules.journal, "pat-009", "Use pathlib.")
+    assert rules.journal.read().journal["tombstones"] == []
+
+
+def test_what_is_taken_back_never_comes_again(rules: LearnedRules) -> None:
+    """The point is gone with a revision, and one tombstone stays however often it is said."""
+    take_back(rules.playbook, rules.journal, "pat-001", "Use pathlib.", by="dashboard")
+    never_again(rules.journal, "Use pathlib.")
+    assert [r.by for r in rules.playbook.history()] == ["dashboard"]
+    assert [stone["content"] for stone in rules.journal.read().journal["tombstones"]] == ["Use pathlib."]

@@ -23,7 +23,7 @@ TESTS = Path(__file__).resolve().parents[2]
 FULL = {
     "cli/backtest/test_backtest.py": "whole folders of sessions are judged",
     "cli/control/test_restart.py": "daemons of other versions are installed and started",
-    "cli/playbook/test_bootstrap.py": "whole folders of sessions are read, the vendor's library asks",
+    "cli/learned/test_bootstrap.py": "whole folders of sessions are read, the vendor's library asks",
     "cli/reflect/test_review.py": "a pseudo-terminal is driven",
     "cli/setup/test_completion.py": "shells are started",
     "evals": "hundreds of labelled cases are judged",
@@ -53,7 +53,7 @@ NEEDS = {
 POSTGRES = "a PostgreSQL is started"
 SLOW = {
     "engine/test_upgrade.py": "programs are started",
-    "learning/playbook/test_promises.py": "whole sessions are learned from, with a store on the disk",
+    "learning/playbook/test_look_back.py": "whole sessions are learned from, with a store on the disk",
     "learning/lessons/test_feature.py": "whole sessions are learned from, with a store on the disk",
     "learning/playbook/test_feature.py": "whole sessions are learned from, with a store on the disk",
     "engine/test_abandoned.py": "time-outs are waited for",
