@@ -28,21 +28,14 @@ TASK = "Fix the parser so that its tests pass"
 COMMAND = "pytest -q tests/parser"
 OWN = "Run the generator before the parser's tests."
 SIZES = ((10, 3_000), (2_000, 500), (60_000, 100), (250_000, 20), (2_000_000, 4))  # characters, rows
-LISTS = (
-    "[]",
-    f'[["command","{COMMAND}"]]',
-    "[[",
-    '[["command","bash"]' + ',["command","bash"]' * 2_000 + "]",
-)
+LISTS = ("[]", f'["{COMMAND}"]', "[[", '["bash"' + ',"bash"' * 2_000 + "]", "[" * 5_000)
 CHANGES = (
     f"UPDATE reflectd.episode_memory SET lesson = '{MARK} changed', proof = 'row'",
     "UPDATE reflectd.episode_memory SET owner = "
     "(SELECT owner FROM reflectd.episode_memory ORDER BY key LIMIT 1)",
     "UPDATE reflectd.episode_memory SET withdrawn = false, proof = 'row', lesson = repeat('x', 100000)",
-    "INSERT INTO reflectd.episode_uses SELECT key, 'ses_x', 'helped', 1 FROM reflectd.episode_memory "
-    "ON CONFLICT DO NOTHING",
     "UPDATE reflectd.episode_memory SET at = 9223372036854775807 - key",
-    "UPDATE reflectd.episode_memory SET reward = 'NaN', given = 2147483647",
+    "UPDATE reflectd.episode_memory SET reward = 'NaN', withdrawn = key % 2 = 0",
 )
 
 

@@ -1,8 +1,8 @@
-"""Episodes: how long a lesson takes to be found in both stores, and how fast episodes are moved.
+"""Episodes: how long a lesson takes to be found, and how fast episodes are stored.
 
-The PostgreSQL is the one of the tests. Vectors are random, of the model's size, in clusters as texts have
-them; words are drawn so that a few are frequent and many are rare. Half of the searches are in one project of
-many, half in all. A size is left out when the disk lacks room for it, and given up when its time is over.
+Vectors are random, of the model's size, in clusters as texts have them; words are drawn so that a few are
+frequent and many are rare. Half of the searches are in one project of many, half in all. A size is left out
+when the disk lacks room for it, and given up when its time is over.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from pathlib import Path
 from bench.stand import Table, median, percentile
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.postgres import PostgresEpisodes
-from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
-from tests.support.machine.postgres import start, stop
 
 DIMENSIONS = 384
 CLUSTERS = 200
@@ -31,7 +29,7 @@ PROJECTS = 20
 BLOCK = 1_000
 SEARCHES = 60
 MODEL = "bench"
-BYTES = 12_000  # of one episode in both stores, with their indexes and logs
+BYTES = 6_000  # of one episode, with its indexes and logs
 SECONDS = 300 + 0.006 * 1_000_000  # for one size: about an hour and three quarters
 TELL_S = 10.0
 
@@ -40,30 +38,26 @@ def run(*, quick: bool = False, large: bool = False, million: bool = False) -> T
     """1,000 and 10,000 episodes, and 100,000 or 1,000,000 where that was asked for."""
     sizes = [1_000] if quick else [1_000, 10_000]
     sizes += [100_000] * (large or million) + [1_000_000] * million
-    server, shell = start()
     table = Table(
         f"Episodes: a search by meaning and words, ms, p50 / p95 ({SEARCHES} searches)",
-        ("store", "episodes", "stored/s", "first", "in 1 of 20 projects", "in all"),
+        ("episodes", "stored/s", "first", "in 1 of 20 projects", "in all"),
     )
-    try:
-        for size in sizes:
-            free = shutil.disk_usage(tempfile.gettempdir()).free
-            if free < size * BYTES:
-                table.notes.append(
-                    f"{size:,} left out: they take {size * BYTES / 1e9:.1f} GB, {free / 1e9:.1f} are free"
-                )
-                continue
-            asyncio.run(_bounded(table, server.new_database(), size))
-    finally:
-        stop(shell)
+    for size in sizes:
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        if free < size * BYTES:
+            table.notes.append(
+                f"{size:,} left out: they take {size * BYTES / 1e9:.1f} GB, {free / 1e9:.1f} are free"
+            )
+            continue
+        asyncio.run(_bounded(table, size))
     return table
 
 
-async def _bounded(table: Table, url: str, size: int) -> None:
+async def _bounded(table: Table, size: int) -> None:
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
-            await _size(table, url, size)
+            await _size(table, size)
     except TimeoutError:
         table.notes.append(f"{size:,} given up after {(time.monotonic() - began) / 60:.0f} minutes")
 
@@ -84,44 +78,35 @@ class _Told:
             )
 
 
-async def _size(table: Table, url: str, size: int) -> None:
+async def _size(table: Table, size: int) -> None:
     told = _Told(size)
     folder = Path(tempfile.mkdtemp(prefix="rd-bench-"))
     db = Database(folder / "db", lambda: 0)
-    own = SqliteEpisodes(db)
-    shared = PostgresEpisodes(lambda: url, db, lambda: int(time.time() * 1000))
+    store = Episodes(db)
     try:
-        for name, store in (("SQLite", own), ("PostgreSQL", shared)):
-            began, texts = time.perf_counter(), _Texts(size)
-            for at in range(0, size, BLOCK):
-                block = [texts.made(n) for n in range(at, min(at + BLOCK, size))]
-                await asyncio.gather(*(store.add(episode, vector) for episode, vector in block))
-                told.now(f"{at + BLOCK:,} stored in {name}")
-            await _row(table, name, store, texts, size, size / (time.perf_counter() - began))
+        began, texts = time.perf_counter(), _Texts(size)
+        for at in range(0, size, BLOCK):
+            block = [texts.made(n) for n in range(at, min(at + BLOCK, size))]
+            await asyncio.gather(*(store.add(episode, vector) for episode, vector in block))
+            told.now(f"{at + BLOCK:,} stored")
+        rate = size / (time.perf_counter() - began)
+        first = await _timed(store, texts, None)
+        one = [await _timed(store, texts, [f"/p{n % PROJECTS}"]) for n in range(SEARCHES)]
+        every = [await _timed(store, texts, None) for _ in range(SEARCHES)]
     finally:
-        await own.close()
-        await shared.close()
         db.close()
         shutil.rmtree(folder)
-
-
-async def _row(
-    table: Table, name: str, store: SqliteEpisodes | PostgresEpisodes, texts: _Texts, size: int, rate: float
-) -> None:
-    first = await _timed(store, texts, None)
-    one = [await _timed(store, texts, [f"/p{n % PROJECTS}"]) for n in range(SEARCHES)]
-    every = [await _timed(store, texts, None) for _ in range(SEARCHES)]
-    key = f"{name.split(maxsplit=1)[0].lower()}_{size}"
     shown = [f"{median(ms):.1f} / {percentile(ms, 0.95):.1f}" for ms in (one, every)]
-    table.rows.append((name, f"{size:,}", f"{rate:,.0f}", f"{first:.0f}", *shown))
-    table.values |= {f"{key}_per_s": rate, f"{key}_first_ms": first}
+    table.rows.append((f"{size:,}", f"{rate:,.0f}", f"{first:.0f}", *shown))
+    table.values |= {f"sqlite_{size}_per_s": rate, f"sqlite_{size}_first_ms": first}
     for where, ms in (("project", one), ("all", every)):
-        table.values |= {f"{key}_{where}_p50_ms": median(ms), f"{key}_{where}_p95_ms": percentile(ms, 0.95)}
+        table.values |= {
+            f"sqlite_{size}_{where}_p50_ms": median(ms),
+            f"sqlite_{size}_{where}_p95_ms": percentile(ms, 0.95),
+        }
 
 
-async def _timed(
-    store: SqliteEpisodes | PostgresEpisodes, texts: _Texts, projects: list[str] | None
-) -> float:
+async def _timed(store: Episodes, texts: _Texts, projects: list[str] | None) -> float:
     words, vector = texts.asked()
     began = time.perf_counter()
     await store.search(words, vector, projects, 50)

@@ -21,7 +21,7 @@ from bench.turns import Host
 from daemon.learning.embed import minilm
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _busy() -> Iterator[None]:
 async def _filled(state: Path, project: str, size: int) -> float:
     """Episodes in the daemon's database before it starts; how many a second."""
     db = Database(state / "reflectd.sqlite3", lambda: 0)
-    store = SqliteEpisodes(db)
+    store = Episodes(db)
     rng = random.Random(1)
     noise = [rng.gauss(0, 1) for _ in range(20_000)]
     took = 0.0
@@ -134,7 +134,6 @@ async def _filled(state: Path, project: str, size: int) -> float:
             await asyncio.gather(*(store.add(episode, vector) for episode, vector in block))
             took += time.perf_counter() - began
     finally:
-        await store.close()
         db.close()
     return size / took
 

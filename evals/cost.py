@@ -25,7 +25,6 @@ from daemon.core.settings import Settings
 from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
 from daemon.judge.case import Templates
-from daemon.learning.lessons.picking import prompt_of
 from daemon.replay.load import load
 from daemon.replay.run import replay
 from evals import memory
@@ -111,10 +110,10 @@ async def lines() -> list[str]:
             calls = [sum(a.purpose == purpose for a in of) / len(sessions) for of in (done, open_, small)]
             tokens = [a.tokens for a in small if a.purpose == purpose]
             shown.append(row(f"{name}, {len(sessions)} {title}", calls, tokens))
-    template = memory.TEMPLATE.read_text("utf-8")
-    tasks = [(task.text, p.lessons) for p in memory.read(memory.CASES) for task in p.tasks]
-    lessons = [tokens_of(prompt_of(text, of, template, "0" * 16)) for text, of in tasks]
-    shown.append(row(f"lessons, {len(tasks)} tasks with some", [1.0] * 3, lessons))
+    texts = {"lessons": memory.TEMPLATE.read_text("utf-8")}
+    questions = [p.question(task, "0" * 16) for p in memory.read(memory.CASES) for task in p.tasks]
+    lessons = [tokens_of(question.prompt(texts)) for question in questions]
+    shown.append(row(f"lessons, {len(questions)} tasks with some", [1.0] * 3, lessons))
     return shown
 
 

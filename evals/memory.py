@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +20,10 @@ import msgspec
 from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.ports import drive
+from daemon.core.question import Question, ask
 from daemon.core.shares import Share, wilson
-from daemon.learning.lessons.picking import PURPOSE, SHOWN, Lesson, pick, prompt_of
+from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.questions import SHOWN, Picked, named_by, which_lessons
 from evals.replies import Replies, check_dump, make_dump, nonce_of
 from evals.report import counted
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "memory" / "lessons.jsonl"
-TEMPLATE: Final = Path(__file__).resolve().parents[1] / "prompts" / f"{PURPOSE}.txt"
+TEMPLATE: Final = Path(__file__).resolve().parents[1] / "prompts" / "lessons.txt"
 RULE: Final = f"at most {SHOWN} lessons of a project, each id once, and the wanted ones among them"
 
 
@@ -40,12 +42,29 @@ class Task(msgspec.Struct, forbid_unknown_fields=True):
     wants: list[str]
 
 
+class Lesson(msgspec.Struct, forbid_unknown_fields=True):
+    """A lesson. ``task``: what went wrong; "" when nobody knows."""
+
+    id: str
+    text: str
+    task: str = ""
+
+
 class Project(msgspec.Struct, forbid_unknown_fields=True):
     """One line of cases."""
 
     project: str
     lessons: list[Lesson]
     tasks: list[Task]
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The lessons as the daemon has them."""
+        return [Episode(x.id, self.project, x.task, -1.0, "", x.text, "") for x in self.lessons]
+
+    def question(self, task: Task, nonce: str) -> Question[Picked]:
+        """The daemon's question about one of the tasks."""
+        return replace(which_lessons(task.text, self.episodes), nonce=nonce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +131,16 @@ def asked(projects: Sequence[Project], folder: Path, *, dump: bool) -> list[Outc
     cases = {f"{p:03d}-{t:02d}": (project, task) for p, project in enumerate(projects, 1)
              for t, task in enumerate(project.tasks, 1)}  # fmt: skip
     (make_dump if dump else check_dump)(folder, cases)
-    files, template = Replies(folder, cases, dump=dump), TEMPLATE.read_text("utf-8")
+    files, texts = Replies(folder, cases, dump=dump), {"lessons": TEMPLATE.read_text("utf-8")}
 
-    async def ask(name: str, project: Project, task: Task) -> Outcome:
-        prompt = prompt_of(task.text, project.lessons, template, nonce_of(name))
-        found = await drive(pick(prompt, project.lessons), files.complete, SystemClock(), 60)
-        return Outcome(name, task.text, tuple(task.wants), found.found or (), found.why)
+    async def outcome(name: str, project: Project, task: Task) -> Outcome:
+        flow = ask(project.question(task, nonce_of(name)), texts)
+        answer = await drive(flow, files.complete, SystemClock(), 60)
+        got = tuple(e.id for e in named_by(answer.reply, project.episodes))
+        return Outcome(name, task.text, tuple(task.wants), got, answer.why)
 
     async def all_of() -> list[Outcome]:
-        return [await ask(name, *case) for name, case in cases.items()]
+        return [await outcome(name, *case) for name, case in cases.items()]
 
     outcomes = asyncio.run(all_of())
     if files.stale:

@@ -20,7 +20,7 @@ from daemon.clock import SystemClock
 from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.rules.changes import digest
 from daemon.learning.rules.journal import Journal
@@ -290,7 +290,7 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
         "",
     )
     made = Episode("a" * 32, where, *lesson, at=clock.now_ms(), session="ses_help", state="confirmed")
-    await SqliteEpisodes(db).add(made)
+    await Episodes(db).add(made)
     db.close()
 
 

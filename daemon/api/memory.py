@@ -11,31 +11,30 @@ import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from ..core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ..learning.lessons.episodes import SIMILAR, TOP_K
-from ..learning.lessons.picking import MARK, SAID
-from ..learning.lessons.reflexion import (
+from ..learning.lessons.questions import (
     EVALUATION,
-    TEMPERATURE,
+    MARK,
+    MAX_REASONING,
+    SAID,
     THRESHOLD,
-    Case,
-    Settings,
-    evaluate,
+    how_good,
     or_whole,
-    reflect,
     should_reflect,
+    what_went_wrong,
 )
-from ..learning.lessons.reflexion import reflection as sections
+from ..learning.lessons.questions import reflection as sections
 from ..learning.texts import refusal
-from .asking import Asking, nonce, tell, template
+from .asking import Asking, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..core.reply import Answer
+    from ..core.question import Answer, Question, R
 
 __all__ = [
     "evaluate_answer",
@@ -53,18 +52,38 @@ Json = dict[str, Any]
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 
 
-async def evaluate_answer(query: str, context: list[str], answer: str) -> Json:
+async def evaluate_answer(
+    query: str, context: list[str], answer: str, *, asking: Asking | None = None
+) -> Json:
     """How good an answer is: ``{"reward": -1.0 … 1.0, "reward_score": the same, "reasoning": text, "model",
     "input_tokens", "output_tokens", "cost", "currency"}``, at temperature 0.0. ``cost`` is None when unknown.
+    ``asking``: whom to ask; by default as the person's settings say.
 
     Raises ``ValueError`` and ``TypeError`` for what can't be evaluated, ``Unavailable`` and ``BadReply`` when
     there is no answer that can be read.
     """
-    return await evaluated(Asking(), query, context, answer)
+    _check(query, context, answer, "evaluate_answer")
+    found, said = await _answer(how_good(query, list(map(str, context)), answer), asking)
+    usage, reward = found.usage, max(-1.0, min(1.0, said.reward))
+    return {
+        "reward": reward,
+        "reward_score": reward,
+        "reasoning": said.reasoning.strip()[:MAX_REASONING],
+        "model": found.model,
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cost": usage.cost,
+        "currency": usage.currency,
+    }
 
 
 async def generate_reflection(
-    query: str, context: list[str], answer: str, evaluation_result: Mapping[str, Any]
+    query: str,
+    context: list[str],
+    answer: str,
+    evaluation_result: Mapping[str, Any],
+    *,
+    asking: Asking | None = None,
 ) -> dict[str, str]:
     """``{"problem", "lesson", "full_reflection"}`` for a poor answer (AC-2.6.1, AC-2.6.2).
 
@@ -72,7 +91,15 @@ async def generate_reflection(
     answer, ``TypeError`` for a context that is no list, and ``Unavailable`` when after four more tries nobody
     answers: go on without a lesson then.
     """
-    return await reflected(Asking(), query, context, answer, evaluation_result)
+    _check(query, context, answer, "generate_reflection")
+    reward = evaluation_result.get("reward_score", evaluation_result.get("reward"))
+    if isinstance(reward, bool) or not isinstance(reward, int | float):
+        raise ValueError("evaluation_result must have a reward, -1.0 to 1.0")  # noqa: TRY004 - as the others
+    why = str(evaluation_result.get("reasoning", ""))
+    question = what_went_wrong(query, list(map(str, context)), answer, reward, why, whole=True)
+    _, said = await _answer(question, asking)
+    found = or_whole(said)
+    return {"problem": found.problem, "lesson": found.lesson, "full_reflection": found.full}
 
 
 def should_trigger_reflection(reward: float) -> bool:
@@ -165,61 +192,6 @@ def log_evaluation(
     return found
 
 
-# --- with somebody to ask ------------------------------------------------------------------------
-
-
-async def evaluated(asking: Asking, query: str, context: list[str], answer: str) -> Json:
-    """``evaluate_answer``, with somebody to ask."""
-    _check(query, context, answer, "evaluate_answer")
-    wanted = Settings(temperature=TEMPERATURE)
-    case = Case(
-        query=query,
-        context=tuple(map(str, context)),
-        answer=answer,
-        template=template("evaluation", asking),
-        nonce=nonce(),
-        settings=wanted,
-    )
-    outcome = await asking.run(evaluate(case))
-    _log(asking)
-    if outcome.found is None:
-        _failed(outcome)
-    found, usage = outcome.found, outcome.usage
-    return {
-        "reward": found.reward,
-        "reward_score": found.reward,
-        "reasoning": found.reasoning,
-        "model": outcome.model,
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "cost": usage.cost,
-        "currency": usage.currency,
-    }
-
-
-async def reflected(
-    asking: Asking, query: str, context: list[str], answer: str, evaluation_result: Mapping[str, Any]
-) -> dict[str, str]:
-    """``generate_reflection``, with somebody to ask."""
-    _check(query, context, answer, "generate_reflection")
-    case = Case(
-        query=query,
-        context=tuple(map(str, context)),
-        answer=answer,
-        template=template("reflexion", asking),
-        reward=_reward(evaluation_result),
-        reasoning=str(evaluation_result.get("reasoning", "")),
-        nonce=nonce(),
-        settings=Settings(),
-    )
-    outcome = await asking.run(reflect(case, whole=True))
-    _log(asking)
-    if outcome.found is None:
-        _failed(outcome)
-    found = outcome.found
-    return {"problem": found.problem, "lesson": found.lesson, "full_reflection": found.full}
-
-
 def _check(query: object, context: object, answer: object, who: str) -> None:
     if not isinstance(query, str) or not query.strip():
         raise ValueError("query must be a text that is not empty")
@@ -231,41 +203,32 @@ def _check(query: object, context: object, answer: object, who: str) -> None:
         tell([f"warning: {who} without context: the result may be worse"])
 
 
-def _reward(result: Mapping[str, Any]) -> float:
-    found = result.get("reward_score", result.get("reward"))
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise ValueError("evaluation_result must have a reward, -1.0 to 1.0")  # noqa: TRY004 - as the others
-    return float(found)
-
-
-def _failed(outcome: Answer[Any]) -> NoReturn:
-    """There is no answer: said in the words of the requirements, and raised."""
-    if outcome.bad:
-        raise BadReply(outcome.why, raw=outcome.bad[0].raw)
-    tell([f"fallback_mode_active: true, reason: {HAIKU_DOWN}: {outcome.why}"])
-    raise Unavailable(outcome.why)
-
-
-def _log(asking: Asking) -> None:
-    """Hand the calls to the daemon's ledger, where one runs."""
-    made, asking.made[:] = list(asking.made), []
-    for entry in made:
+async def _answer(question: Question[R], asking: Asking | None) -> tuple[Answer[R], R]:
+    """The model's answer. Raises ``Unavailable``, in the words of the requirements, and ``BadReply``."""
+    by = asking or Asking()
+    answer = await by.ask(question)
+    for entry in by.made:
         row = {**asdict(entry), "api_name": entry.purpose, "input_tokens": entry.input}
         row |= {"output_tokens": entry.output, "error": "" if entry.outcome == "ok" else entry.outcome}
         with suppress(ReflectdError, OSError):
-            _daemon("POST", "/v1/features/memory/log", row, asking.env)
+            _daemon("POST", "/v1/features/memory/log", row, by)
+    by.made.clear()
+    if answer.reply is not None:
+        return answer, answer.reply
+    if answer.bad:
+        raise BadReply(answer.why, raw=answer.bad[0].raw)
+    tell([f"fallback_mode_active: true, reason: {HAIKU_DOWN}: {answer.why}"])
+    raise Unavailable(answer.why)
 
 
-def _daemon(
-    method: str, route: str, body: object = None, env: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def _daemon(method: str, route: str, body: object = None, asking: Asking | None = None) -> dict[str, Any]:
     """Ask the daemon. Raises ``Unavailable`` where none runs."""
     from .. import paths
     from ..client import request
 
-    asking = Asking() if env is None else Asking(env)
-    settings = asking.settings()
-    where = paths.resolve(asking.env, socket=settings.daemon.socket, state_dir=settings.daemon.state_dir)
+    by = asking or Asking()
+    settings = by.settings()
+    where = paths.resolve(by.env, socket=settings.daemon.socket, state_dir=settings.daemon.state_dir)
     return request(paths.find_socket(where), method, route, body)
 
 

@@ -398,4 +398,14 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE TABLE shared_reader (name TEXT NOT NULL)",
         ),
     ),
+    (
+        "0016_lessons_of_others",  # copies of what other people share, and what of one's own is taken back
+        (
+            "ALTER TABLE episode_memory ADD COLUMN theirs INTEGER NOT NULL DEFAULT 0",
+            "UPDATE episode_memory SET triggers = (SELECT json_group_array(value ->> 1) "
+            "FROM json_each(triggers)) WHERE json_valid(triggers) AND triggers != '[]'",
+            "CREATE TABLE forgotten_episodes (id TEXT PRIMARY KEY) WITHOUT ROWID",
+            "DROP TABLE settled_episodes",
+        ),
+    ),
 )

@@ -49,9 +49,11 @@ def asking(env: Mapping[str, str]) -> Asking:
     return Pauses().asking(dict(env))
 
 
-async def reflected(env: Mapping[str, str], pauses: Pauses | None = None) -> dict[str, str]:
+async def reflected(
+    env: Mapping[str, str], pauses: Pauses | None = None, found: Json = BAD
+) -> dict[str, str]:
     by = (pauses or Pauses()).asking(dict(env))
-    return await api.reflected(by, QUERY, CONTEXT, ANSWER, BAD)
+    return await api.generate_reflection(QUERY, CONTEXT, ANSWER, found, asking=by)
 
 
 @pytest.mark.shows("SUBTASK-1.1", "SUBTASK-1.2")
@@ -110,9 +112,9 @@ async def test_what_cannot_be_reflected_on(
 ) -> None:
     """An empty query or answer is a ValueError, a context that is no list a TypeError; nobody is asked."""
     with pytest.raises(error):
-        await api.reflected(asking(env), query, context, answer, BAD)
+        await api.generate_reflection(query, context, answer, BAD, asking=asking(env))
     with pytest.raises(error):
-        await api.evaluated(asking(env), query, context, answer)
+        await api.evaluate_answer(query, context, answer, asking=asking(env))
 
 
 async def test_an_empty_context_is_told(
@@ -120,7 +122,7 @@ async def test_an_empty_context_is_told(
 ) -> None:
     """It goes on with a warning."""
     server.script(Says(SAID))
-    assert (await api.reflected(asking(env), QUERY, [], ANSWER, BAD))["lesson"] == LESSON
+    assert (await api.generate_reflection(QUERY, [], ANSWER, BAD, asking=asking(env)))["lesson"] == LESSON
     assert "without context" in capsys.readouterr().err
 
 
@@ -130,14 +132,14 @@ async def test_test_cases_1_and_2_a_poor_answer(server: LlmServer, env: Mapping[
     server.models = Lists((SEED,))
     evaluates = Evaluates(BAD)
     server.script(evaluates, Says(SAID))
-    found = await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
+    found = await api.evaluate_answer(QUERY, CONTEXT, ANSWER, asking=asking(env))
     assert (found["reward"], found["reward_score"], found["reasoning"]) == (-0.4, -0.4, BAD["reasoning"])
     assert (found["input_tokens"], found["output_tokens"]) == (500, 60)
     assert (found["cost"], found["currency"]) == (pytest.approx(0.0008), "EUR")
     assert evaluates.asked[0]["temperature"] == 0.0
     assert [api.should_trigger_reflection(r) for r in (found["reward"], 0.29, 0.3)] == [True, True, False]
     assert api.get_reward_threshold() == 0.3
-    assert (await api.reflected(asking(env), QUERY, CONTEXT, ANSWER, found))["problem"] == PROBLEM
+    assert (await reflected(env, found=found))["problem"] == PROBLEM
 
 
 PASSING = [Fails(429), Fails(503), Fails(529), Hangs()]
@@ -177,7 +179,7 @@ async def test_an_evaluation_that_cannot_be_read(server: LlmServer, env: Mapping
     """It is an error, and no reward is made up."""
     server.script(Says("I like it."))
     with pytest.raises(BadReply):
-        await api.evaluated(asking(env), QUERY, CONTEXT, ANSWER)
+        await api.evaluate_answer(QUERY, CONTEXT, ANSWER, asking=asking(env))
 
 
 @pytest.mark.shows("AC-2.6.4", "SUBTASK-3.2", "SUBTASK-3.3")

@@ -115,7 +115,7 @@ async def test_four_columns_at_most(site: Site) -> None:
     site.rules.playbook.approve(["Use pathlib."])
     await site.kept_apart(TEXT)
     await site.lessons.add(episode(1, project=str(site.project), session="s1", proof="the suite failed"))
-    await site.lessons.count_use(f"{1:032x}", "s2", 5, "given")
+    await site.lessons.count([f"{1:032x}"], "s2", 5, "given")
     found = await site.page()
     assert {len(s["columns"]) for s in found.values()} <= {2, 3, 4}
     assert [c[0] for c in cells(found[WAITING])] == ["pat-002", "new-1"]

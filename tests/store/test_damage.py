@@ -26,7 +26,7 @@ from daemon.core.offers import Offer, compose
 from daemon.core.pending import Pending
 from daemon.engine import timers
 from daemon.learning import tables
-from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.lessons.store import Episodes
 from daemon.learning.rules import feature
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
@@ -106,12 +106,11 @@ async def tell_a_story(folder: Path) -> Path:
         injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
     )
-    episodes = SqliteEpisodes(sim.daemon.db)
+    episodes = Episodes(sim.daemon.db)
     await episodes.add(rich(1), vector(0))
-    await episodes.count_use(hexed(1), "ses_a", now, "given")
-    await episodes.close()
+    await episodes.count([hexed(1)], "ses_a", now, "given")
     await sim.daemon.db.commit(
-        ("INSERT INTO settled_episodes VALUES ('e', 'confirmed', x'00')", [()]),
+        ("INSERT INTO forgotten_episodes VALUES ('e')", [()]),
         ("INSERT INTO shared_reader VALUES ('me')", [()]),
     )
     await host.disconnect()

@@ -17,7 +17,7 @@ from daemon.clock import SystemClock
 from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.sqlite import SqliteEpisodes
+from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
@@ -82,7 +82,7 @@ async def fill(box: Sandbox) -> None:
         await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1")))
     repository = project_of(str(box.project), str(box.home))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
-    await SqliteEpisodes(db).add(Episode("a" * 32, repository, *said, at=1))
+    await Episodes(db).add(Episode("a" * 32, repository, *said, at=1))
     db.close()
 
 

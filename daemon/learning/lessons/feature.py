@@ -1,32 +1,28 @@
 """The memory: lessons from tasks that ended badly, brought back at similar ones (design/memory.md).
 
 Off unless the person switched it on. Then each task whose verdict was bad is reflected on when it is over;
-the episode with its lesson is stored, and given again for the tasks for which a model chooses it, and where
-the same failure comes again.
+the episode with its lesson is stored, and given again for the tasks for which a model chooses it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import Unavailable
 from ...core.session import FINAL_FOR_TASK
 from ...engine.features.feature import Feature, Heard, Parts, Route
-from ...engine.repositories import repository_of
 from ...learning import tables
 from ...store import injections
 from ..embed.vectors import Vectors
-from .give import FAULT, FindLessons, GiveLessons
-from .jobs import REFLECT, TIDY, EpisodeJobs, author, lapse
-from .postgres import PostgresEpisodes, read_url
-from .reflexion import should_reflect
+from .give import FindLessons, GiveLessons, remove_old
+from .jobs import REFLECT, SHARE, TIDY, EpisodeJobs, lapse
+from .questions import should_reflect
 from .routes import EpisodeRoutes
-from .sqlite import SqliteEpisodes, forget_uses
+from .store import Episodes, forget_uses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from .sqlite import Episodes
 
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
@@ -48,24 +43,19 @@ class Memory(Feature):
     """Hears what ends badly, and keeps what it teaches."""
 
     name: ClassVar = "memory"
-    job_kinds: ClassVar = frozenset({REFLECT, TIDY})
+    job_kinds: ClassVar = frozenset({REFLECT, TIDY, SHARE})
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._world = world = parts.world
-        self._home = os.environ.get("HOME", "/")
-        self.store: Episodes = SqliteEpisodes(world.db)
-        if file := world.settings.store.url_file:
-            self.store = PostgresEpisodes(
-                partial(read_url, file), world.db, world.clock.now_ms, author(), repository_of
-            )
+        self.store = Episodes(world.db, shared=bool(world.settings.store.url_file))
         self._vectors = Vectors(world.embedder, world.log)
-        self._jobs = EpisodeJobs(world, parts.asking, parts.jobs, self.store, self._vectors, self._home)
-        self.find = FindLessons(world, self.store, self._vectors, self._home)
+        self.find = FindLessons(world, self.store, self._vectors)
+        self._jobs = EpisodeJobs(world, parts.asking, parts.jobs, self.store, self._vectors, self.find)
         self._give = GiveLessons(world, parts.asking, self.find)
         self._routes = EpisodeRoutes(world, self.store, self._vectors, self.find, self._jobs)
         self._counts: Mapping[str, int] = {}
-        self._held: asyncio.Task[None] | None = None
+        self._begun = False
 
     @property
     def enabled(self) -> bool:
@@ -87,7 +77,7 @@ class Memory(Feature):
             return
         s = self._world.sessions.peek(verdict.session)
         if s is not None and s.task == verdict.task and s.phase in FINAL_FOR_TASK:
-            self._world.spawn(self._due_soon(self._jobs.soon(s.id, s.task)), "memory")
+            self._soon(self._jobs.task_over(s.id, s.task))
         if verdict.state not in JUDGED or verdict.reward is None:
             return
         bad = should_reflect(verdict.reward, self._world.settings.memory.threshold)
@@ -105,9 +95,9 @@ class Memory(Feature):
         self._give.heard(after, event)
         if before is None:
             if isinstance(event, ev.SessionSeen) and not after.judge:
-                self._world.spawn(self._due_soon(self._jobs.retry(after.directory)), "memory")
+                self._soon(*self._jobs.session_began(after.directory))
         elif before.task and (after.task != before.task or after.deleted):
-            self._world.spawn(self._due_soon(self._jobs.soon(before.id, before.task)), "memory")
+            self._soon(self._jobs.task_over(before.id, before.task))
 
     def has_context(self, directory: str) -> Mapping[Place, int]:
         """With a prompt and behind a tool call, where lessons are given there."""
@@ -121,20 +111,11 @@ class Memory(Feature):
         """The lessons that were chosen."""
         return self._give.offers(s, moment)
 
-    async def _due_soon(self, statement: Statement) -> None:
-        await self._world.db.commit(statement)
-        self.parts.jobs.wake()
-
     async def work(self, job: Job) -> None:
-        """Reflect, or keep what is there in order."""
+        """Reflect, exchange lessons, or keep them in order."""
         await self._jobs.work(job)
-        await self._count()
-
-    async def _count(self) -> None:
-        try:
-            self._counts = await self.store.counts(None)
-        except Unavailable as e:
-            self._world.health.failed(FAULT, str(e))
+        with suppress(Unavailable):
+            self._counts = await self.find.asked(self.store.counts(None))
 
     def routes(self) -> Sequence[Route]:
         """For `reflectd memory`, MCP and the library."""
@@ -157,16 +138,17 @@ class Memory(Feature):
             "embedding_loaded": self._vectors.loaded,
         }
 
-    async def _hold(self) -> None:
-        """The store's connections go when the loop ends."""
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await self.store.close()
-
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """What lapsed; and from the first time on the memory is kept in order."""
-        upkeep = self._jobs.first() if self.enabled and self._held is None else []
-        self._held = self._held or asyncio.ensure_future(self._hold())
-        self._world.spawn(asyncio.to_thread(self._give.prune), "marks for hooks")
-        return [*upkeep, *lapse(now_ms), forget_uses(now_ms)]
+        """Failures that lapsed; and from the first time on the memory is kept in order."""
+        first = self._jobs.first() if self.enabled and not self._begun else []
+        self._begun = True
+        state_dir = self._world.db.path.parent
+        self._world.spawn(asyncio.to_thread(remove_old, state_dir), "marks for hooks")
+        return [*first, *lapse(now_ms), forget_uses(now_ms)]
+
+    def _soon(self, *statements: Statement) -> None:
+        async def store() -> None:
+            await self._world.db.commit(*statements)
+            self.parts.jobs.wake()
+
+        self._world.spawn(store(), "memory")

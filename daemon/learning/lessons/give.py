@@ -1,25 +1,22 @@
-"""Lessons for tasks: which belong to one, and how the agent gets them (AC-2.6.4, design/lessons.md).
+"""Lessons for tasks: which belong to one, and how the agent gets them (AC-2.6.4, design/memory.md).
 
 ``FindLessons`` gives only lessons that may be put in front of an agent in this project now: proven or
 confirmed, not refused, with all that the lesson cites still there; ``similar`` answers the API and MCP by
-similarity alone. ``GiveLessons`` has the fast model choose (``learning.lessons.picking``). The prompt waits
-``memory.prompt_ms`` for its answer; a later one stands behind the next tool result of that task. ``offering``
-composes and records what is given: each lesson once a session, and never when ``learning.texts.refusal`` has
-anything against it. Whatever fails or takes too long gives nothing; a store that can't be reached is a fault
-that is set once, and cleared when it answers.
+similarity alone. ``GiveLessons`` has the fast model choose. The prompt waits ``memory.prompt_ms`` for its
+answer; a later one stands behind the next tool result of that task. ``engine.offering`` composes and records
+what is given: each lesson once a session. A store that can't be reached is a fault that is set once, and
+cleared when it answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
+import os
 import time
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
@@ -27,57 +24,43 @@ from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
 from ...engine.offering import ACTION
 from ...engine.repositories import project_of
-from ...files.safe import read_text, write_atomic
+from ...files.safe import write_atomic
 from ...store import injections
-from ..texts import refusal
-from .episodes import SIMILAR, TOP_K, Candidate, gone, may_show
-from .picking import MARK, PURPOSE, SAID, SHOWN, Lesson, pick, prompt_of
+from .citations import stand
+from .episodes import SIMILAR, TOP_K, may_show
+from .questions import MARK, SAID, SHOWN, named_by, which_lessons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Collection, Iterable, Sequence
 
     from ...core.offers import Moment
     from ...core.session import Session
     from ...engine.asking import Asking
     from ...engine.features.feature import Place
     from ...engine.world import World
-    from ..embed.vectors import Vector, Vectors
-    from .episodes import Episode
-    from .sqlite import Episodes
+    from ..embed.vectors import Vectors
+    from .episodes import Episode, Outcome
+    from .store import Episodes
 
 FAULT: Final = "episodes"
 FOLDER: Final = "lessons"
 KEPT_S: Final = 7 * 86_400  # a mark
 FEW: Final = 5 * SHOWN
 """Of a project with fewer episodes all are looked at; of one with more those that a search finds."""
-MAKEFILE_BYTES: Final = 200_000
-OFFER: Final = "lesson"
 ANSWER_S: Final = 30.0
-QUERY_CHARS: Final = 20_000  # of a task that another program may have written
 SESSIONS_KEPT: Final = 1_000
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Task:
-    """A session's newest task. ``waiting``: its prompt waits for the answer."""
-
-    waiting: bool = True
-    offers: tuple[Offer, ...] = ()
-
-
 class FindLessons:
-    """One for the daemon. ``home``: a folder that is no project."""
+    """One for the daemon."""
 
-    def __init__(self, world: World, store: Episodes, vectors: Vectors, home: str) -> None:
-        self._world = world
-        self._store = store
-        self._vectors = vectors
-        self._home = home
+    def __init__(self, world: World, store: Episodes, vectors: Vectors) -> None:
+        self._world, self._store, self._vectors = world, store, vectors
 
     async def project(self, directory: str) -> str:
-        """What names the project that a folder belongs to; "" for none."""
-        return await asyncio.to_thread(project_of, directory, self._home)
+        """What names the project that a folder belongs to; "" for none, as for the home folder."""
+        return await asyncio.to_thread(project_of, directory, os.environ.get("HOME", "/"))
 
     async def for_task(
         self, project: str, text: str, given: Collection[str] = (), directory: str = ""
@@ -86,38 +69,24 @@ class FindLessons:
         there are, else the nearest to the text by meaning and, where vectors are missing, by words. What they
         cite is in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
+        where = self._projects(project)
 
-        def usable(candidates: Iterable[Candidate]) -> list[Episode]:
-            episodes = (c.episode for c in candidates)
+        def usable(episodes: Iterable[Episode]) -> list[Episode]:
             return [e for e in episodes if e.id not in given and may_show(e, project)]
 
-        where = self._projects(project)
-        all_ = await self._asked(lambda: self._store.page(where, limit=FEW))
-        found = usable(all_)
-        if len(found) > SHOWN or len(all_) == FEW:
+        newest = await self.asked(self._store.page(where, limit=FEW))
+        found = usable(newest)
+        if len(found) > SHOWN or len(newest) == FEW:
             vector = await self._vectors.one(text)
-            found = usable(await self._search(project, text, vector, FEW)) if vector is not None else []
-            if len(found) < SHOWN:
-                more = await self._search(project, text, None, FEW)
-                known = {e.id for e in found}
-                found += [e for e in usable(more) if e.id not in known]
+            found = []
+            for by in [vector, None] if vector is not None else [None]:
+                if len(found) < SHOWN:
+                    known = {e.id for e in found}
+                    near = await self.asked(self._store.search(text, by, where, FEW, vouched=True))
+                    found += [e for e in usable(near) if e.id not in known]
         top = str(Path(project).parent) if Path(project).name == ".git" else project
-        roots = [folder for folder in (directory, top) if folder]
-
-        def there(name: str) -> bool:
-            return any(is_there(root, name) for root in roots)
-
-        standing = await asyncio.to_thread(lambda: [e for e in found if not gone(e, there)])
+        standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]
         return standing[:SHOWN]
-
-    async def counted(self, ids: Collection[str], session: str, outcome: Any) -> None:  # noqa: ANN401 - a Literal
-        """Count an outcome of these lessons. What can't be counted is not."""
-        now = self._world.clock.now_ms()
-        for id_ in ids:
-            try:
-                await self._asked(partial(self._store.count_use, id_, session, now, outcome))
-            except Unavailable as e:
-                self._world.log.info("not counted", lesson=id_, outcome=outcome, error=str(e))
 
     async def similar(
         self,
@@ -128,60 +97,57 @@ class FindLessons:
         limit: int = TOP_K,
         by_words: bool = False,
         vouched: bool = False,
-    ) -> list[Candidate]:
+    ) -> list[Episode]:
         """The episodes of this project whose similarity to ``text`` is above ``least``, best first. Without a
-        model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: only
-        those that are, and whose lesson an agent may read. Raises ``Unavailable``.
+        model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: nothing
+        of others that waits. Raises ``Unavailable``.
         """
         vector = await self._vectors.one(text)
         if vector is None and not by_words:
             return []
-        found = await self._search(project, text, vector, max(FEW, limit))
-        wanted = [c for c in found if c.episode.state != "dismissed"]
-        if vouched:
-            wanted = [c for c in wanted if c.vouched and not refusal(c.episode.lesson)]
-        if vector is not None:
-            wanted = [c for c in wanted if (c.similarity or -1.0) > least]
-        return wanted[:limit]
+        found = await self.asked(
+            self._store.search(text, vector, self._projects(project), max(FEW, limit), vouched=vouched)
+        )
+        return [e for e in found if e.similarity is None or e.similarity > least][:limit]
 
-    async def _search(self, project: str, text: str, vector: Vector | None, limit: int) -> list[Candidate]:
-        """The nearest to this vector, and without one the best by words."""
-        where = self._projects(project)
-        return await self._asked(lambda: self._store.search(text, vector, where, limit))
-
-    def _projects(self, project: str) -> list[str] | None:
-        return None if self._world.settings.memory.scope == "all" else [project]
-
-    async def _asked(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
+        """Count an outcome of these lessons. One that can't be counted is not."""
         try:
-            found = await ask()
+            await self.asked(self._store.count(ids, session, self._world.clock.now_ms(), outcome))
+        except Unavailable as e:
+            self._world.log.info("not counted", session=session, outcome=outcome, error=str(e))
+
+    async def asked(self, answer: Awaitable[T]) -> T:
+        """What the store answers. Raises ``Unavailable``."""
+        try:
+            found = await answer
         except Unavailable as e:
             self._world.health.failed(FAULT, str(e))
             raise
         self._world.health.works(FAULT)
         return found
 
+    def _projects(self, project: str) -> list[str] | None:
+        return None if self._world.settings.memory.scope == "all" else [project]
+
 
 class GiveLessons:
     """One for the daemon."""
 
     def __init__(self, world: World, asking: Asking, find: FindLessons) -> None:
-        self._world = world
-        self._asking = asking
-        self._find = find
-        self._tasks: OrderedDict[str, _Task] = OrderedDict()  # of sessions
-
-    def on(self, directory: str) -> bool:
-        """Whether lessons are given in this project, which may only switch it off."""
-        settings = self._world.project(directory)
-        on = self._world.settings.memory.enabled and settings.memory.enabled
-        return on and settings.enabled and settings.offer.enabled
+        self._world, self._asking, self._find = world, asking, find
+        self._chosen: OrderedDict[str, list[Offer]] = OrderedDict()  # for the newest task of a session
 
     def places(self, directory: str) -> dict[Place, int]:
-        """Where a host has to ask, in this folder, and how many ms it waits."""
-        memory = self._world.project(directory).memory
-        ms: dict[Place, int] = {"lessons": memory.prompt_ms, "late_lessons": memory.prompt_ms // ACTION}
-        return ms if self.on(directory) else {}
+        """Where a host has to ask, in this folder, and how many ms it waits: nowhere, where a person or the
+        project switched lessons off.
+        """
+        settings = self._world.project(directory)
+        memory = settings.memory
+        on = self._world.settings.memory.enabled and memory.enabled
+        if not (on and settings.enabled and settings.offer.enabled):
+            return {}
+        return {"lessons": memory.prompt_ms, "late_lessons": memory.prompt_ms // ACTION}
 
     def heard(self, s: Session, event: object) -> None:
         """A session ends. Must not wait."""
@@ -194,66 +160,54 @@ class GiveLessons:
         """
         if moment.when != "prompt":
             return
-        self._tasks.pop(s.id, None)
+        self._chosen.pop(s.id, None)
         await self._mark(s)
-        if not moment.text.strip() or not self.on(s.directory):
+        if not moment.text.strip() or not self.places(s.directory):
             return
-        task = self._tasks[s.id] = _Task()
-        while len(self._tasks) > SESSIONS_KEPT:
-            self._tasks.popitem(last=False)
+        chosen = self._chosen[s.id] = list[Offer]()
+        while len(self._chosen) > SESSIONS_KEPT:
+            self._chosen.popitem(last=False)
 
         async def look() -> None:
-            task.offers = await self._choose(s, moment)
-            if not task.waiting:
-                await self._mark(s)
+            chosen.extend(await self._choose(s, moment))
+            await self._mark(s)
 
-        try:
-            await asyncio.wait({self._world.spawn(look(), "lessons")})
-        except asyncio.CancelledError:
-            self._world.spawn(self._mark(s), "lessons")
-            raise
-        finally:
-            task.waiting = False
+        await asyncio.wait({self._world.spawn(look(), "lessons")})
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """What was chosen for the session's task, once. Must not wait."""
-        task = self._tasks.get(s.id) if moment.when in {"prompt", "action"} else None
-        offers = task.offers if task is not None else ()
+        offers = self._chosen.get(s.id, []) if moment.when in {"prompt", "action"} else []
         if offers:
-            names = list(dict.fromkeys(o.name for o in offers))
+            names = [o.name for o in offers]
             self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
             self._drop(s)
         return offers
 
-    def prune(self) -> None:
-        """The marks of sessions that ended without a word go. It blocks: call it in a thread."""
-        remove_old(self._world.db.path.parent)
-
     def _drop(self, s: Session) -> None:
-        self._tasks.pop(s.id, None)
+        self._chosen.pop(s.id, None)
         self._world.spawn(self._mark(s), "lessons")
 
-    async def _choose(self, s: Session, moment: Moment) -> tuple[Offer, ...]:
+    async def _choose(self, s: Session, moment: Moment) -> list[Offer]:
         """The lessons that the model names; none when nobody answers."""
         world = self._world
         try:
             project = await self._find.project(s.directory)
             given = {g.name for g in injections.given(world.db, s.id)}
             found = await self._find.for_task(project, moment.text, given, s.directory) if project else []
-            found = [e for e in found if not refusal(_line(e))]
             if not found:
-                return ()
-            texts = await asyncio.to_thread(world.prompt_texts, s.directory)
-            lessons = [Lesson(e.id, _line(e), " ".join(e.query[:QUERY_CHARS].split())) for e in found]
-            prompt = prompt_of(moment.text, lessons, texts[PURPOSE], world.nonce(), s.id, moment.model)
-            answer = await self._asking.run(pick(prompt, lessons), s, ANSWER_S, None, lambda _no: None)
+                return []
+            question = which_lessons(moment.text, found, moment.model)
+            answer = await self._asking.ask(question, s, ANSWER_S, on_limit=lambda _no: None)
         except ReflectdError as e:
             world.log.info("no lessons", session=s.id, error=str(e))
-            return ()
-        ids = answer.found or ()
-        world.log.info("lessons", session=s.id, shown=len(lessons), picked=list(ids), why=answer.why)
-        by_id, many = {e.id: e for e in found}, len(ids)
-        return tuple(_offer(by_id[id_], project, many - n) for n, id_ in enumerate(ids))
+            return []
+        picked = named_by(answer.reply, found)
+        ids = [e.id for e in picked]
+        world.log.info("lessons", session=s.id, shown=len(found), picked=ids, why=answer.why)
+        return [
+            Offer(f"lesson:{e.id}", "lesson", SAID.format(e.lesson), -n, MARK, project, e.id)
+            for n, e in enumerate(picked)
+        ]
 
     async def _mark(self, s: Session) -> None:
         """Write down for a host without a stream of orders whether a lesson waits; another one asks at each
@@ -261,13 +215,9 @@ class GiveLessons:
         """
         if capabilities(s.host).order_stream:
             return
-
-        def now() -> None:
-            task = self._tasks.get(s.id)
-            mark(self._world.db.path.parent, s.id, waits=task is not None and bool(task.offers))
-
+        state_dir = self._world.db.path.parent
         try:
-            await asyncio.to_thread(now)
+            await asyncio.to_thread(lambda: mark(state_dir, s.id, waits=bool(self._chosen.get(s.id))))
         except Unavailable as e:
             self._world.log.info("no mark for hooks", session=s.id, error=str(e))
 
@@ -290,38 +240,8 @@ def mark(state_dir: Path, session: str, *, waits: bool) -> None:
 
 
 def remove_old(state_dir: Path) -> None:
-    """The marks of sessions that ended without a word. Blocks."""
+    """The marks of sessions that ended without a word go. Blocks."""
     with suppress(OSError):
         for file in (state_dir / FOLDER).iterdir():
             if time.time() - file.stat().st_mtime > KEPT_S:
                 file.unlink(missing_ok=True)
-
-
-def is_there(root: str, name: str) -> bool:
-    """Whether a path or a command line that a lesson cites can be used in this folder. Blocks."""
-    first, _, rest = name.partition(" ")
-    if not rest:
-        return Path(root, name).exists()
-    target = rest.split()[-1] if rest.split() else ""
-    if first == "make" and not target.startswith("-"):
-        return f"\n{target}:" in f"\n{_text(Path(root, 'Makefile'))}"
-    if first in {"npm", "pnpm", "yarn", "bun"} and rest.startswith("run "):
-        return f'"{target}"' in _text(Path(root, "package.json"))
-    return shutil.which(first) is not None or Path(root, first).exists()
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, MAKEFILE_BYTES, follow=False) or ""
-    except (OSError, ValueError):
-        return ""
-
-
-def _line(episode: Episode) -> str:
-    """The lesson as one line."""
-    return " ".join(episode.lesson.split())
-
-
-def _offer(episode: Episode, project: str, worth: float) -> Offer:
-    text = SAID.format(_line(episode))
-    return Offer(f"{OFFER}:{episode.id}", "lesson", text, worth, MARK, project, episode.id)

@@ -1,7 +1,7 @@
-"""What the memory does in the background: reflexions on tasks that ended badly, and keeping order (AC-2.6.1
-to AC-2.6.3).
+"""The memory's background work: reflexions on tasks that ended badly, keeping order, and exchanging lessons
+with others (AC-2.6.1 to AC-2.6.3).
 
-Works only on what was judged and waits as a job: it reads no host and prompts nobody. Each step is stored
+Works only on judged turns that wait as jobs: it reads no host and prompts nobody. Each step is stored
 before the next one: the failure with its verdict, the answer as the job's cursor, then the episode, whose id
 follows from the task. So kill -9 between any two of them loses nothing and stores nothing twice. Without a
 model or over the limit on spending the failure waits, and lapses after seven days; so it does while the store
@@ -12,35 +12,26 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ...core.errors import Unavailable
+from ...core.errors import BadReply, Unavailable
 from ...core.session import Session
 from ...engine.calls import OVER_LIMIT
 from ...engine.jobs import UPKEEP
-from ...engine.repositories import project_of
 from ...engine.upkeep import aged_ms
 from ...learning import tables
 from ...store import jobs as job_rows
-from .episodes import DAY_MS, cites, prune
-from .give import FAULT, is_there
-from .reflexion import (
-    REFLEXION,
-    Failure,
-    Settings,
-    asked,
-    confirms,
-    episode,
-    failure,
-    identity,
-    reflect,
-    reflection,
-    should_reflect,
-)
+from .citations import cites
+from .episodes import DAY_MS, checked, confirms, prune
+from .questions import REFLEXION, Failure, failure, identity, reflection, should_reflect
+from .shared import SharedLessons
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...core.verdict import Verdict
     from ...engine.asking import Asking
     from ...engine.jobs import Jobs
@@ -49,23 +40,24 @@ if TYPE_CHECKING:
     from ...store.db import Statement
     from ...store.jobs import Job
     from ..embed.vectors import Vectors
-    from .episodes import Candidate, Episode
-    from .sqlite import Episodes
+    from .episodes import Episode
+    from .give import FindLessons
+    from .store import Episodes
 
 REFLECT: Final = "memory.reflect"
 TIDY: Final = "memory.tidy"
+SHARE: Final = "memory.share"
 LANE: Final = "memory"
+SHARED: Final = "shared lessons"  # a lane and a fault
 IDLE_MS: Final = 3_600_000  # a bad turn that nothing follows for so long is over
 SOON_MS: Final = 1_000
 LATER_MS: Final = 3_600_000  # no model, no money, no store: the next try
 TIDY_AFTER_MS: Final = 60_000
 FLOW_S: Final = 180.0  # five tries and their pauses
 PER_SESSION: Final = 2
-PER_PROJECT: Final = 500  # lessons that are kept; beyond that the least useful go
+PER_PROJECT: Final = 500  # lessons that are kept
 KEPT: Final = 500  # failures that wait, for ``KEEP_DAYS``
 KEEP_DAYS: Final = 7
-BYTES: Final = 200_000  # of one failure
-CONFIRMED_AT_ONCE: Final = 20
 LOOKED_AT: Final = 1_000
 EMBEDDED_AT_ONCE: Final = 32
 PAGE: Final = 500
@@ -76,34 +68,29 @@ HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 _TEXT: Final = "iif(json_valid(CAST(body AS TEXT)), CAST(body AS TEXT), '{}')"
 _AT: Final = f"coalesce({_TEXT} ->> '$.at', 0)"
-_LAPSED: Final = (
-    f"kind = '{REFLECT}' AND ({_AT} < min(?, (SELECT min({_AT}) FROM jobs WHERE kind = '{REFLECT}') + "
-    f"{DAY_MS}) OR id <= coalesce((SELECT id FROM jobs WHERE kind = '{REFLECT}' "
-    f"ORDER BY id DESC LIMIT 1 OFFSET {KEPT}), 0))"
-)
+_OLDEST: Final = f"(SELECT min({_AT}) FROM jobs WHERE kind = '{REFLECT}')"
+_LAPSED: Final = f"kind = '{REFLECT}' AND {_AT} < min(?, {_OLDEST} + {DAY_MS})"
 
 
 class EpisodeJobs:
-    """One for the daemon. ``store``: where episodes go. ``home``: a folder that is no project."""
+    """One for the daemon."""
 
     def __init__(
-        self, world: World, asking: Asking, jobs: Jobs, store: Episodes, vectors: Vectors, home: str
+        self, world: World, asking: Asking, jobs: Jobs, store: Episodes, vectors: Vectors, find: FindLessons
     ) -> None:
-        self._world = world
-        self._asking = asking
-        self._jobs = jobs
-        self._store = store
-        self._vectors = vectors
-        self._home = home
+        self._world, self._asking, self._jobs = world, asking, jobs
+        self._store, self._vectors, self._find = store, vectors, find
+        self._author = author()
+        file = world.settings.store.url_file
+        self._shared = SharedLessons(file, world.db, store, self._author) if file else None
         self.over_limit = False  # when it last asked
         self.degraded = ""  # why nobody answered when it last asked
 
     def on(self, directory: str, host: str) -> bool:
         """Whether sessions of this host teach anything here. A project may only switch it off."""
-        if not self._world.settings.memory.enabled:
-            return False
         settings = self._world.project(directory)
-        return settings.enabled and settings.memory.enabled and self._world.calls.models(host)
+        on = self._world.settings.memory.enabled and settings.enabled and settings.memory.enabled
+        return on and self._world.calls.models(host)
 
     def keep(self, verdict: Verdict, case: Case, directory: str, host: str) -> list[Statement]:
         """What is stored with a bad verdict, so that its task can be reflected on when it is over: one job a
@@ -113,9 +100,8 @@ class EpisodeJobs:
         found = failure(verdict, case, directory, host) if low else None
         if found is None:
             return []
-        body = msgspec.json.encode(found)
-        if len(body) > BYTES:
-            return [tables.count(directory, "memory.too_large")]
+        if self._jobs.waiting().get(REFLECT, 0) >= KEPT:
+            return [tables.count(directory, "memory.lapsed")]
         key, due = identity(verdict.session, verdict.task), self._world.clock.now_ms() + IDLE_MS
         keep = (
             "INSERT INTO jobs (kind, key, lane, due, body) VALUES (?, ?, ?, ?, ?) "
@@ -123,15 +109,24 @@ class EpisodeJobs:
             "json_valid(CAST(jobs.body AS TEXT)) AND CAST(excluded.body AS TEXT) ->> '$.reward' "
             "> CAST(jobs.body AS TEXT) ->> '$.reward', jobs.body, excluded.body)"
         )
-        return [(keep, [(REFLECT, key, LANE, due, body)])]
+        return [(keep, [(REFLECT, key, LANE, due, msgspec.json.encode(found))])]
 
-    def soon(self, session: str, task: str) -> Statement:
-        """The task is over: reflect on it, if it went badly."""
+    def task_over(self, session: str, task: str) -> Statement:
+        """Reflect on the task now, if it went badly."""
         return job_rows.hasten(REFLECT, identity(session, task), self._world.clock.now_ms() + SOON_MS)
 
-    def retry(self, directory: str) -> Statement:
-        """A session began in this folder: what waits there for a model is tried again."""
-        return tables.retry(REFLECT, directory, WAITS, self._world.clock.now_ms() + SOON_MS)
+    def session_began(self, directory: str) -> list[Statement]:
+        """What waits in this folder for a model is tried again; lessons are exchanged with others."""
+        return [
+            tables.retry(REFLECT, directory, WAITS, self._world.clock.now_ms() + SOON_MS),
+            *self.share(directory),
+        ]
+
+    def share(self, directory: str) -> list[Statement]:
+        """Exchange the lessons of the project that a folder is in; nothing where no store is shared."""
+        if self._shared is None:
+            return []
+        return [self._jobs.statement(SHARE, directory, lane=SHARED)]
 
     def first(self) -> list[Statement]:
         """Keeping order is due a minute after each start."""
@@ -142,18 +137,10 @@ class EpisodeJobs:
         """Do the next steps. Raises ``Unavailable`` when the database can't be written."""
         if job.kind == TIDY:
             await self._tidy(job)
-            return
-        try:
-            found = msgspec.convert(job.body, type=Failure)
-        except msgspec.ValidationError as e:
-            self._world.log.warning("a failure that waits is not understood", job=job.key, error=str(e))
-            return
-        if not job.cursor.startswith(SAID):
-            answered = await self._ask(job, found)
-            if answered is None:
-                return
-            job = answered
-        await self._settle(job, found)
+        elif job.kind == SHARE:
+            await self._share(job)
+        else:
+            await self._reflect(job)
 
     async def withdraw(self, session: str) -> int:
         """A verdict of this session was wrong: dismiss its lessons, and drop what waits of it. How many there
@@ -162,11 +149,29 @@ class EpisodeJobs:
         db = self._world.db
         drop = f"DELETE FROM jobs WHERE kind = ? AND {_TEXT} ->> '$.session' = ?"
         await db.commit((drop, [(REFLECT, session)]), durable=True)
-        tasks = db.read("SELECT DISTINCT task FROM verdicts WHERE session = ?", (session,))
-        ids = [identity(session, task) for (task,) in tasks]
-        return await self._store.settle(ids, "dismissed") if ids else 0
+        rows = db.read("SELECT DISTINCT task, directory FROM verdicts WHERE session = ?", (session,))
+        gone = await self._store.settle([identity(session, task) for task, _ in rows], "dismissed")
+        await self.changed(directory for _, directory in rows)
+        return gone
+
+    async def changed(self, directories: Iterable[str]) -> None:
+        """Lessons of these projects were added or settled: others hear of it, where a store is shared."""
+        statements = [put for directory in set(directories) for put in self.share(directory)]
+        if statements:
+            await self._world.db.commit(*statements)
+            self._jobs.wake()
 
     # --- a reflexion --------------------------------------------------------------------------------
+
+    async def _reflect(self, job: Job) -> None:
+        try:
+            found = msgspec.convert(job.body, type=Failure)
+        except msgspec.ValidationError as e:
+            self._world.log.warning("a failure that waits is not understood", job=job.key, error=str(e))
+            return
+        answered = job if job.cursor.startswith(SAID) else await self._ask(job, found)
+        if answered is not None:
+            await self._settle(answered, found)
 
     async def _ask(self, job: Job, found: Failure) -> Job | None:
         """The job with the model's answer, stored. None when there is none (now)."""
@@ -176,82 +181,84 @@ class EpisodeJobs:
             id=found.session, host=found.host, directory=found.directory
         )
         off = s.off or s.judge or s.parent or world.sessions.is_off(found.directory)
-        if off or not self.on(found.directory, found.host):
-            await self._over(job, found, "skipped", why="switched off")
-            return None
         answers = "SELECT count(*) FROM ledger WHERE purpose = ? AND session = ? AND outcome = 'ok'"
-        if world.db.read(answers, (REFLEXION, found.session))[0][0] >= PER_SESSION:
-            await self._over(job, found, "skipped", why="its session had two")
+        had = world.db.read(answers, (REFLEXION, found.session))[0][0]
+        if off or not self.on(found.directory, found.host) or had >= PER_SESSION:
+            why = f"its session had {PER_SESSION}" if had >= PER_SESSION else "switched off"
+            await self._over(job, found, "skipped", why=why)
             return None
-        texts = await asyncio.to_thread(world.prompt_texts, found.directory)
-        case = asked(found, texts, Settings(), world.nonce())
-        outcome = await self._asking.run(reflect(case), s, FLOW_S, None, lambda _no: None)
-        self.over_limit = OVER_LIMIT in outcome.why
-        if outcome.found is not None:
+        answer = await self._asking.ask(found.question, s, FLOW_S, on_limit=lambda _no: None)
+        self.over_limit = OVER_LIMIT in answer.why
+        if answer.reply is not None:
             if self.degraded:
                 world.log.info("reflexion works again", fallback_mode_active=False)
             self.degraded = ""
-            return await self._jobs.keep(job, cursor=f"{SAID}{outcome.found.full}")
-        if outcome.bad:
-            await self._over(job, found, "failed", why=outcome.why)
+            return await self._jobs.keep(job, cursor=f"{SAID}{answer.reply}")
+        if answer.bad:
+            await self._over(job, found, "failed", why=answer.why)
             return None
-        if not self.over_limit and NOBODY not in outcome.why:
+        if not self.over_limit and NOBODY not in answer.why:
             if not self.degraded:
                 world.log.warning(
                     "reflexion is left out",
                     fallback_mode_active=True,
                     reason=HAIKU_DOWN,
                     session=found.session,
-                    error=outcome.why,
+                    error=answer.why,
                 )
-            self.degraded = outcome.why
-        world.log.info("a reflexion waits", session=found.session, why=outcome.why)
+            self.degraded = answer.why
+        world.log.info("a reflexion waits", session=found.session, why=answer.why)
         await self._jobs.keep(job, cursor=WAITS, due_ms=world.clock.now_ms() + LATER_MS)
         return None
 
     async def _settle(self, job: Job, found: Failure) -> None:
         """Store the episode of the answer in the cursor, and what it confirms."""
-        project = await asyncio.to_thread(project_of, found.directory, self._home)
-        said = reflection(job.cursor.removeprefix(SAID))
+        project, said = await self._find.project(found.directory), reflection(job.cursor.removeprefix(SAID))
         if said is None or not project:
             await self._over(job, found, "refused", why="it is no project" if said else "it has no lesson")
             return
-        names = await asyncio.to_thread(cites, said.lesson, lambda name: is_there(found.directory, name))
-        made = episode(found, said, project=project, author=author(), cites=names)
-        if isinstance(made, str):
-            await self._over(job, found, "refused", why=made)
-            return
         try:
-            new = await self._store.add(made, await self._vectors.one(made.query))
+            made = checked(found.episode(said, project, self._author))
+        except BadReply as e:
+            await self._over(job, found, "refused", why=str(e))
+            return
+        made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, found.directory))
+        try:
+            new = await self._find.asked(self._store.add(made, await self._vectors.one(made.query)))
             confirmed = await self._confirm(made) if new else 0
-        except Unavailable as e:
-            self._world.health.failed(FAULT, str(e))
+        except Unavailable:
             await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
             return
-        self._world.health.works(FAULT)
         self._world.log.info(
-            "episode",
-            id=made.id,
-            session=found.session,
-            reward=found.reward,
-            proof=bool(found.proof),
-            triggers=len(found.triggers),
-            new=new,
-            confirmed=confirmed,
+            "episode", id=made.id, session=found.session, reward=found.reward, new=new, confirmed=confirmed
         )
-        await self._jobs.finish(job, tables.count(project, "memory.stored", int(new)))
+        stored = tables.count(project, "memory.stored", int(new))
+        await self._jobs.finish(job, stored, *self.share(found.directory))
 
     async def _confirm(self, made: Episode) -> int:
         """Earlier episodes of the project that this one shows to be right: the same went wrong again."""
-        if not made.proof or not made.triggers:
-            return 0
         others = await self._store.page([made.project], state="quarantined", limit=LOOKED_AT)
-        ids = [c.episode.id for c in others if c.vouched and confirms(made, c.episode)]
-        return await self._store.settle(ids[:CONFIRMED_AT_ONCE], "confirmed") if ids else 0
+        return await self._store.settle([e.id for e in others if confirms(made, e)], "confirmed")
 
     async def _over(self, job: Job, found: Failure, what: str, *, why: str) -> None:
         self._world.log.info("no lesson", session=found.session, what=what, why=why)
         await self._jobs.finish(job, tables.count(found.directory, f"memory.{what}"))
+
+    # --- with others --------------------------------------------------------------------------------
+
+    async def _share(self, job: Job) -> None:
+        """The job stays, and is tried again in an hour, while the server does not answer."""
+        world, project = self._world, await self._find.project(job.key)
+        if self._shared is None or not project or not world.settings.memory.enabled:
+            return
+        try:
+            new = await self._shared.sync(project, world.clock.now_ms())
+        except Unavailable as e:
+            world.health.failed(SHARED, str(e))
+            await self._jobs.keep(job, due_ms=world.clock.now_ms() + LATER_MS)
+            return
+        world.health.works(SHARED)
+        world.log.info("lessons shared", project=project, new=new)
 
     # --- order, once a day --------------------------------------------------------------------------
 
@@ -259,21 +266,17 @@ class EpisodeJobs:
         """In small steps; a kill, a model or a store that is gone leaves the rest for the next time."""
         if self._world.settings.memory.enabled:
             try:
-                embedded, gone = await self._embed(), await self._prune()
+                await self._embed()
+                await self._prune()
             except Unavailable as e:
-                self._world.health.failed(FAULT, str(e))
-            else:
-                self._world.health.works(FAULT)
-                if embedded or gone:
-                    self._world.log.info("episodes tidied", embedded=embedded, gone=gone)
+                self._world.log.info("episodes are not tidied", error=str(e))
         await self._jobs.keep(job, due_ms=self._world.clock.now_ms() + DAY_MS)
 
-    async def _embed(self) -> int:
-        """Give each episode a vector of the model of today. How many got one."""
-        if not await self._store.page(None, limit=1):
-            return 0
+    async def _embed(self) -> None:
+        """Give each episode a vector of the model of today."""
+        if not await self._find.asked(self._store.page(None, limit=1)):
+            return
         await self._vectors.warm()
-        done = 0
         for _ in range(ROUNDS):
             model = self._vectors.model
             found = await self._store.unembedded(model, EMBEDDED_AT_ONCE) if model else []
@@ -281,31 +284,25 @@ class EpisodeJobs:
             if not vectors:
                 break
             await self._store.embed({e.id: v for e, v in zip(found, vectors, strict=True)})
-            done += len(found)
-        return done
 
-    async def _prune(self) -> int:
-        """What each project's episodes come to: those that this daemon vouches for. How many went."""
-        projects: dict[str, list[Candidate]] = {}
+    async def _prune(self) -> None:
+        """Dismiss and forget what each project's episodes come to: those that this person vouches for."""
+        projects: dict[str, list[Episode]] = {}
         after = ""
-        for _ in range(ROUNDS):
-            page = await self._store.page(None, after=after, limit=PAGE)
-            if not page:
-                break
-            after = page[-1].episode.id
-            for one in page:
-                if one.vouched:
-                    projects.setdefault(one.episode.project, []).append(one)
-        gone, now = 0, await aged_ms(self._world, "lessons")
+        while page := await self._store.page(None, after=after, limit=PAGE):
+            after = page[-1].id
+            for e in page:
+                if e.vouched:
+                    projects.setdefault(e.project, []).append(e)
+        now = await aged_ms(self._world, "lessons")
         for found in projects.values():
             forget, dismiss = prune(found, now, PER_PROJECT)
-            gone += await self._store.forget(forget) if forget else 0
-            gone += await self._store.settle(dismiss, "dismissed") if dismiss else 0
-        return gone
+            await self._store.forget(forget)
+            await self._store.settle(dismiss, "dismissed")
 
 
 def lapse(now: int) -> list[Statement]:
-    """Failures of seven days, and those beyond the newest 500, go and are counted."""
+    """Failures that waited for ``KEEP_DAYS`` go and are counted."""
     row = (now - KEEP_DAYS * DAY_MS,)
     count = (
         "INSERT INTO learned_counts (directory, what, count) "

@@ -7,7 +7,7 @@ from array import array
 from typing import Any
 
 from daemon.learning.embed.vectors import Vector
-from daemon.learning.lessons.episodes import Episode, Trigger
+from daemon.learning.lessons.episodes import Episode
 
 NOW = 1_700_000_000_000
 MODEL = "a-model"
@@ -40,7 +40,7 @@ def rich(number: int) -> Episode:
         "Größe prüfen \u2028 'quoted' \"twice\" %s {x} 日本語 🦊",
         reward=-1.0,
         state="confirmed",
-        triggers=(Trigger("command", "npm test -- --run"), Trigger("command", "make lint")),
+        triggers=("npm test -- --run", "make lint"),
         cites=("src/a b.py", "npm test"),
         files=("src/größe.py",),
         proof="tests: 3 failed",
@@ -58,4 +58,4 @@ def vector(degrees: float, model: str = MODEL, size: int = 8) -> Vector:
 
 def ids(found: Any) -> list[int]:
     """The numbers of what was found."""
-    return [int(getattr(one, "episode", one).id, 16) for one in found]
+    return [int(e.id, 16) for e in found]

@@ -8,7 +8,7 @@ from daemon import config
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.feature import Memory
 from daemon.learning.lessons.give import FOLDER
-from daemon.learning.lessons.picking import MARK as HEADING
+from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.claude_code_sim import ClaudeSim, Heard

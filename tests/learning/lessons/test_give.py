@@ -16,8 +16,8 @@ from daemon.engine.projects import TTL_MS
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.give import mark
-from daemon.learning.lessons.picking import MARK as HEADING
-from daemon.learning.lessons.picking import SHOWN
+from daemon.learning.lessons.questions import MARK as HEADING
+from daemon.learning.lessons.questions import SHOWN
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
 from tests.learning.lessons.rows import vector
@@ -55,7 +55,7 @@ async def test_a_task_has_the_lesson_that_the_model_names_once(site: Site) -> No
     await site.sim.settle()
     assert await site.asked(c, TASK) == "", "once, and there is nothing left to ask about"
     (found,) = await site.memory.store.page(None)
-    assert found.use.given == 1
+    assert found.given == 1
     assert ["spring" in p.text for p in site.questions()] == [True, False]
     paid = site.sim.daemon.world.ledger.spent("", 0, "learning")
     assert paid.tokens == 3_000
@@ -266,7 +266,7 @@ async def test_a_confirmed_lesson_is_shown_in_all_projects_where_the_person_says
     here = await site.session("s2")
     assert await site.asked(here, TASK, FIRST) == GIVEN
     (found,) = await site.memory.store.page(None)
-    await site.memory.store.settle([found.episode.id], "quarantined")
+    await site.memory.store.settle([found.id], "quarantined")
     assert await site.asked(await site.session("s3", other), TASK) == ""
 
 
@@ -390,11 +390,12 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     await site.memory.store.add(e)
     fine = row.get("query") == BIG
     (stored,) = await site.memory.find.similar(e.project, "task parser", by_words=True)
-    assert stored.episode == e, "a person can see it"
+    assert stored == e, "a person can see it"
     assert await site.asked(await site.session(), TASK, *([FIRST] if fine else [])) == (GIVEN if fine else "")
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     asked = {"directory": str(site.project), "query": "task parser", "by_words": "1", "vouched": "1"}
-    found = (await site.memory._routes.search(asked))["episodes"]
+    routes = {r.name: r for r in site.memory.routes()}
+    found = (await routes["search"].answer(asked))["episodes"]
     assert len(found) == (1 if row.get("cites") or fine else 0)
     for one in found:
         text = json.dumps(one, ensure_ascii=False)

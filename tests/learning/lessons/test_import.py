@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon.core.errors import BadReply
-from daemon.learning.lessons.routes import MOST_TAKEN, brought
+from daemon.learning.lessons.episodes import brought
+from daemon.learning.lessons.routes import MOST_TAKEN
 from tests.learning.lessons.rows import hexed, rich
 from tests.learning.lessons.site import Site
 
@@ -26,13 +27,13 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 async def taken(site: Site, given: object, *, dry_run: bool = False) -> dict[str, Any]:
     body = {"directory": str(site.project), "episodes": given, "dry_run": dry_run}
-    return await site.memory._routes.take(body)
+    routes = {r.name: r for r in site.memory.routes()}
+    return dict(await routes["import"].answer(body))
 
 
 def sent(number: int, **other: Any) -> dict[str, Any]:
     """As ``export`` writes it."""
-    found = json.loads(json.dumps(asdict(rich(number))))
-    return {**found, "use": {"given": 3}, **other}
+    return json.loads(json.dumps(rich(number).as_json())) | other
 
 
 async def test_it_is_kept_apart(site: Site) -> None:
@@ -41,7 +42,7 @@ async def test_it_is_kept_apart(site: Site) -> None:
     assert await site.memory.store.page(None) == []
     assert (await taken(site, [sent(1), sent(1)]))["new"] == 1
     (found,) = await site.memory.store.page(None)
-    assert found.episode == replace(rich(1), project=str(site.project), state="quarantined", proof="")
+    assert found == replace(rich(1), project=str(site.project), state="quarantined", proof="")
 
 
 async def test_what_was_dismissed_here_stays_so(site: Site) -> None:
@@ -49,7 +50,7 @@ async def test_what_was_dismissed_here_stays_so(site: Site) -> None:
     await site.memory.store.add(rich(1))
     await site.memory.store.settle([hexed(1)], "dismissed")
     assert (await taken(site, [sent(1)]))["known"] == 1
-    assert [c.episode.state for c in await site.memory.store.page(None)] == ["dismissed"]
+    assert [e.state for e in await site.memory.store.page(None)] == ["dismissed"]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +72,7 @@ async def test_what_was_dismissed_here_stays_so(site: Site) -> None:
         {"cites": "src"},
         {"files": [1]},
         {"triggers": {}},
-        {"triggers": [{"kind": "moon", "text": "x"}]},
-        {"triggers": ["x"]},
+        {"triggers": [["command", "x"]]},
         {"reflection": "x" * 30_000},
     ],
     ids="-".join,

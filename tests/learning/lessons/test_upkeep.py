@@ -68,9 +68,9 @@ async def test_what_failed_again_and_what_is_too_much_goes(
     for i in range(15):
         await store.add(episode(i))
     for session in ("s1", "s2"):
-        await store.count_use(f"{14:032x}", session, 1, "failed")
+        await store.count([f"{14:032x}"], session, 1, "failed")
     await sim.later(61)
-    left = {c.episode.id: c.episode.state for c in await store.page(None)}
+    left = {e.id: e.state for e in await store.page(None)}
     assert left[f"{14:032x}"] == "dismissed"
     assert len([s for s in left.values() if s == "quarantined"]) == 10
     await sim.stop()

@@ -84,7 +84,7 @@ SLOW = {
     "web/test_pages.py": "daemons are started, and the command",
     "service": "daemons, systemd and its user manager are started",
     "store/test_survival.py": "a daemon is started and killed for each test",
-    "learning/lessons/test_postgres_episodes.py": "a PostgreSQL is started",
+    "learning/lessons/test_shared.py": "a PostgreSQL is started",
     "engine/test_machine.py": "thousands of random steps",
     "engine/test_kills.py": "daemons are killed and started again and again",
     "files/test_verdict.py": "thousands of files are synced to the disk",

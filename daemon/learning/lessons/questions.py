@@ -1,0 +1,346 @@
+"""The memory's three questions to a model: which lessons belong to a task, how good an answer is, and what
+went wrong in a task that ended badly (AC-2.6.1, AC-2.6.2).
+
+``Failure`` is a judged turn as it waits for its task to end, frozen with the verdict; ``Failure.episode`` is
+stored of the answer about it. The judge's case is redacted already, and ``engine.calls`` redacts every
+prompt. Nothing is asked twice; tries are the policy's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ...core.cuts import head_and_tail, tokens
+from ...core.question import Question
+from ...core.transcript import Model
+from ...redact import redact
+from .episodes import LONGEST, TOP_K, Episode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...core.evidence import Evidence
+    from ...core.verdict import Verdict
+    from ...judge.case import Case
+
+MARK: Final = "Lesson from Episode Memory"
+SAID: Final = "Past experience from similar query suggests: {}"
+SHOWN: Final = 40
+TASK_CHARS: Final = 4_000
+QUERY_CHARS: Final = 200
+LESSON_CHARS: Final = 400
+
+EVALUATION: Final = "haiku_eval"
+REFLEXION: Final = "haiku_reflexion"
+MODEL: Final = "claude-3-5-haiku-20241022"
+"""Answers where the server has it, else its small model of today."""
+TEMPERATURE: Final = 0.7
+MAX_TOKENS: Final = 1_000
+THRESHOLD: Final = 0.3
+MAX_REASONING: Final = 4_000
+ANSWER_CHARS: Final = 4_000
+LINE_CHARS: Final = 400
+CONTEXT_TOKENS: Final = 3_000
+MISSING_SHOWN: Final = 5
+DECISIVE: Final = 1  # lines of the log of a higher rank are routine
+FILES_KEPT: Final = 20
+TRIGGERS: Final = 4
+NO_CONTEXT: Final = "(no context was retrieved)"
+NO_ANSWER: Final = "(the agent said nothing)"
+_SECTION: Final = re.compile(
+    r"[*_#\s>-]{0,8}(problem|lesson)[*_]{0,2}\s{0,4}:[*_]{0,2}\s*(.*)", re.IGNORECASE
+)
+
+
+# --- which lessons belong to a task -----------------------------------------------------------------
+
+
+class Picked(Struct, kw_only=True):
+    """Numbers of lessons, the most useful first."""
+
+    nonce: str = ""
+    lessons: list[int]
+
+
+def which_lessons(task: str, lessons: Sequence[Episode], own: Model | None = None) -> Question[Picked]:
+    """Which of at most ``SHOWN`` lessons belong to the task? ``own``: the session's model, next to which a
+    small one is looked for. An answer that names a lesson that was not shown breaks the form.
+    """
+    rows = [
+        {
+            "n": n,
+            **({"task": head_and_tail(redact(query), QUERY_CHARS)} if query else {}),
+            "lesson": head_and_tail(redact(e.lesson), LESSON_CHARS),
+        }
+        for n, e in enumerate(lessons[:SHOWN], 1)
+        for query in [" ".join(e.query[:LONGEST].split())]
+    ]
+    slots = {
+        "lessons": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
+        "task": head_and_tail(redact(task), TASK_CHARS),
+    }
+
+    def check(picked: Picked) -> str:
+        wrong = [n for n in picked.lessons if not 1 <= n <= len(rows)]
+        return f"the list names lesson {wrong[0]}, which was not shown" if wrong else ""
+
+    return Question("lessons", slots, Picked, max_tokens=200, model=own, check=check)
+
+
+def named_by(picked: Picked | None, lessons: Sequence[Episode]) -> list[Episode]:
+    """The lessons that the answer names, each once and at most three; none without an answer."""
+    numbers = dict.fromkeys(picked.lessons if picked is not None else ())
+    return [lessons[n - 1] for n in numbers][:TOP_K]
+
+
+# --- how good an answer is --------------------------------------------------------------------------
+
+
+class Evaluation(Struct, kw_only=True):
+    """``reward``: -1 to 1, or a number beyond, which counts as that end."""
+
+    nonce: str = ""
+    reasoning: str
+    reward: float
+
+
+def how_good(query: str, context: Sequence[str], answer: str) -> Question[Evaluation]:
+    """How good is the answer?"""
+    slots = _case(query, context, answer)
+
+    def check(e: Evaluation) -> str:
+        return "" if math.isfinite(e.reward) else "the reward is no number"
+
+    return Question(
+        "evaluation",
+        slots,
+        Evaluation,
+        purpose=EVALUATION,
+        max_tokens=MAX_TOKENS,
+        wanted=MODEL,
+        check=check,
+    )
+
+
+# --- what went wrong, and what to do next time ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """``problem``: what went wrong. ``lesson``: what to do next time. ``full``: the whole reply."""
+
+    problem: str
+    lesson: str
+    full: str
+
+
+def what_went_wrong(
+    query: str,
+    context: Sequence[str],
+    answer: str,
+    reward: float,
+    reasoning: str,
+    *,
+    own: Model | None = None,
+    rules: str = "",
+    whole: bool = False,
+) -> Question[str]:
+    """What went wrong, and what to do next time? ``rules``: the template of the system prompt. ``whole``: a
+    reply without ``Lesson:`` is a lesson as a whole; else it breaks the form.
+    """
+    slots = _case(query, context, answer) | {
+        "reward_score": f"{reward:.2f}",
+        "evaluation_reasoning": reasoning,
+    }
+
+    def check(reply: str) -> str:
+        found = or_whole(reply) if whole else reflection(reply)
+        return "" if found is not None and found.lesson else "the reply has no lesson"
+
+    return Question(
+        "reflexion",
+        slots,
+        str,
+        purpose=REFLEXION,
+        max_tokens=MAX_TOKENS,
+        temperature=TEMPERATURE,
+        wanted=MODEL,
+        model=own,
+        rules=rules,
+        check=check,
+    )
+
+
+def reflection(text: str) -> Reflection | None:
+    """The two sections of a reply; each goes to the next one's name, its lines joined by spaces. None for a
+    reply without ``Lesson:``: whatever else a model said is no lesson.
+    """
+    full = text.strip()
+    parts: dict[str, list[str]] = {}
+    current = ""
+    for raw in full.splitlines():
+        line = raw.strip()
+        match = _SECTION.fullmatch(line)
+        if match is not None:
+            current = match[1].lower()
+            parts[current] = [match[2].strip()]
+        elif current and line:
+            parts[current].append(line)
+    problem, lesson = (" ".join(filter(None, parts.get(name, ()))) for name in ("problem", "lesson"))
+    return Reflection(problem, lesson, full) if lesson else None
+
+
+def or_whole(text: str) -> Reflection:
+    """The same, and of a reply without ``Lesson:`` the whole reply as lesson: for callers of the library, who
+    look at it themselves.
+    """
+    return reflection(text) or Reflection("", text.strip(), text.strip())
+
+
+def should_reflect(reward: float | None, threshold: float = THRESHOLD) -> bool:
+    """Whether a reward is so low that a lesson is drawn."""
+    return reward is not None and reward < threshold
+
+
+def _case(query: str, context: Sequence[str], answer: str) -> dict[str, str]:
+    lines = "\n".join(f"  {i}. {text}" for i, text in enumerate(context, 1))
+    return {
+        "query": query,
+        "context": f"\n{lines}" if lines else NO_CONTEXT,
+        "answer": answer or NO_ANSWER,
+    }
+
+
+# --- the task that ended badly ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A judged turn that went badly. ``query``: the task in the person's words. ``context``: the lines of the
+    activity log that decide. ``answer``: the agent's final message. ``reasoning``: the verdict in words.
+    ``proof``: the row that proves it, empty when only a model's opinion does.
+    """
+
+    session: str
+    task: str
+    turn: str
+    at: int
+    directory: str
+    host: str
+    reward: float
+    query: str
+    context: tuple[str, ...]
+    answer: str
+    reasoning: str
+    proof: str = ""
+    files: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    model: Model | None = None
+
+    @property
+    def question(self) -> Question[str]:
+        """The question about it, with the rules for lessons before it."""
+        return what_went_wrong(
+            self.query,
+            self.context,
+            self.answer,
+            self.reward,
+            self.reasoning,
+            own=self.model,
+            rules="reflexion_rules",
+        )
+
+    def episode(self, said: Reflection, project: str, author: str) -> Episode:
+        """The episode of it; ``episodes.checked`` says whether it may be kept."""
+        return Episode(
+            id=identity(self.session, self.task),
+            project=project,
+            query=self.query,
+            reward=self.reward,
+            problem=said.problem,
+            lesson=said.lesson,
+            reflection=said.full,
+            triggers=self.triggers,
+            files=self.files,
+            proof=self.proof,
+            author=author,
+            session=self.session,
+            turn=self.turn,
+            task=self.task,
+            at=self.at,
+        )
+
+
+def identity(session: str, task: str) -> str:
+    """The id of the one episode of a task."""
+    return sha256(f"{session}\0{task}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure | None:
+    """What is kept of a judged turn; None when it has no reward or the person's words are not there."""
+    query = head_and_tail("\n\n".join(t.strip() for t in case.requests if t.strip()), TASK_CHARS)
+    if verdict.reward is None or not query:
+        return None
+    commands = dict.fromkeys(row.command[:LINE_CHARS] for row in case.evidence.open if row.command)
+    return Failure(
+        session=verdict.session,
+        task=verdict.task,
+        turn=verdict.turn,
+        at=verdict.at,
+        directory=directory,
+        host=host,
+        reward=verdict.reward,
+        query=query,
+        context=context_of(case.evidence),
+        answer=head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS),
+        reasoning=_reasoning(verdict, case.rounds),
+        proof=_proof(verdict, case.evidence),
+        files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
+        triggers=tuple(commands)[:TRIGGERS],
+        model=case.model,
+    )
+
+
+def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...]:
+    """The lines that decide, the most decisive kept first, in the order rows, log, files."""
+    lines = [
+        (
+            0 if row.open or row.outcome == "failed" else 2,
+            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, LINE_CHARS)}",
+        )
+        for row in evidence.rows
+    ]
+    for act in evidence.log:
+        if act.rank <= DECISIVE:
+            said = "; ".join(head_and_tail(s, LINE_CHARS) for s in act.said)
+            text = head_and_tail(act.text, LINE_CHARS)
+            lines.append((act.rank + 1, f"{act.id} {text}{f' → {said}' if said else ''}".strip()))
+    lines += [(2, f"{f.path} ({f.how}, +{f.added} -{f.removed})") for f in evidence.files]
+    kept, room = set[int](), most
+    for i in sorted(range(len(lines)), key=lambda i: (lines[i][0], -i)):
+        if (cost := tokens(lines[i][1])) <= room:
+            kept.add(i)
+            room -= cost
+    return tuple(text for i, (_, text) in enumerate(lines) if i in kept)
+
+
+def _reasoning(verdict: Verdict, rounds: Iterable[str]) -> str:
+    """Why the verdict is what it is, in words."""
+    said = [f"{verdict.state}, severity {verdict.severity}"]
+    said += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
+    said += [f"feedback before: {text}" for text in rounds]
+    return head_and_tail("; ".join(filter(None, [*said, verdict.feedback])), ANSWER_CHARS)
+
+
+def _proof(verdict: Verdict, evidence: Evidence) -> str:
+    """The row that alone proves that the task was not done, one that the verdict cites before others."""
+    cited = {m.cites for m in verdict.missing}
+    row = next(iter(sorted(evidence.open, key=lambda row: row.id not in cited)), None)
+    return f"{row.id} [{row.kind}] {head_and_tail(row.text, LINE_CHARS)}" if row is not None else ""

@@ -1,0 +1,284 @@
+"""The table ``episode_memory`` in the daemon's database (AC-2.6.3), with the words and vectors of its tasks.
+
+Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
+their own in a thread, so that a long search does not hold up the loop. A search by meaning compares the
+vectors of the newest ``COMPARED`` episodes of its projects. A damaged index of words is made anew once. Lists
+are JSON texts; one that can't be read any more is empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from heapq import nlargest
+from operator import itemgetter, mul
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import msgspec
+
+from ...core.errors import Unavailable
+from ...store.db import ConflictError
+from ...store.readonly import ReadOnly
+from ...store.retention import old
+from ..embed.vectors import Vector
+from .episodes import COUNTS, DAY_MS, Episode, State
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from ...store.db import Database, Row, Statement
+    from .episodes import Outcome
+
+STATES: Final[tuple[State, ...]] = get_args(State)
+COLUMNS: Final = (
+    "id", "project", "query", "reward", "problem", "lesson", "reflection", "state", "triggers", "cites",
+    "files", "proof", "author", "session", "turn", "task", "at", "theirs",
+)  # fmt: skip
+LISTS: Final = frozenset({"triggers", "cites", "files"})
+USES_DAYS: Final = 90
+"""So long it is remembered which sessions an episode was counted for. The counts themselves stay."""
+COMPARED: Final = 10_000  # in pure Python about a tenth of a second
+ASKED: Final = 200  # words of one search
+_ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
+_THESE: Final = "id IN (SELECT value FROM json_each(?))"
+_HERE: Final = "(?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1)))"
+_WANTED: Final = f"{_HERE} AND e.state != 'dismissed' AND (?2 OR NOT e.theirs OR e.state = 'confirmed')"
+_NEWEST: Final = "e.at DESC, e.id DESC"
+_SIZE: Final = (
+    "length(query) + length(problem) + length(lesson) + length(reflection) + length(triggers) + "
+    "length(files) + coalesce((SELECT length(data) FROM episode_vectors WHERE episode = key), 0)"
+)
+decode_list = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Episodes:
+    """One for the daemon. Raises ``Unavailable`` when the database can't be used. ``shared``: other people
+    have copies of what is stored here; then what is forgotten is noted, and theirs is dismissed instead.
+    """
+
+    def __init__(self, db: Database, *, shared: bool = False) -> None:
+        self._db = db
+        self._shared = shared
+
+    async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
+        """Store it. False when there is an episode of this id already; then nothing changes."""
+        names = ", ".join(COLUMNS)
+        statements = [
+            (
+                f"INSERT INTO episode_memory ({names}) VALUES ({', '.join('?' * len(COLUMNS))})",
+                [(*values(episode).values(),)],
+            ),
+            (
+                "INSERT INTO episode_words (rowid, terms) SELECT key, ? FROM episode_memory WHERE id = ?",
+                [(plain(f"{episode.query}\n{episode.lesson}"), plain(episode.id))],
+            ),
+            _vectors({} if vector is None else {episode.id: vector}),
+        ]
+        try:
+            await self._db.commit(*statements, durable=True)
+        except ConflictError:
+            return False
+        return True
+
+    async def get(self, ids: Collection[str]) -> list[Episode]:
+        """Those of these ids that are stored, newest first."""
+        return _episodes(
+            await self._read(
+                f"SELECT {_ALL} FROM episode_memory AS e WHERE e.{_THESE} ORDER BY {_NEWEST}", _json(ids)
+            )
+        )
+
+    async def page(
+        self,
+        projects: Collection[str] | None,
+        *,
+        state: State | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Episode]:
+        """Those of these projects, of all with None, newest first. ``after``: the last id before the page."""
+        return _episodes(
+            await self._read(
+                f"SELECT {_ALL} FROM episode_memory AS e WHERE {_HERE} AND (?2 IS NULL OR e.state = ?2) "
+                "AND (?3 = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = ?3)) "
+                f"ORDER BY {_NEWEST} LIMIT ?4",
+                _json(projects),
+                state,
+                plain(after),
+                limit,
+            )
+        )
+
+    async def search(
+        self,
+        words: str,
+        vector: Vector | None,
+        projects: Collection[str] | None,
+        limit: int,
+        *,
+        vouched: bool = False,
+    ) -> list[Episode]:
+        """The nearest by vector, of the same model only; without one the best by words. Nothing dismissed,
+        and with ``vouched`` nothing of others that waits.
+        """
+        wanted = (_json(projects), not vouched)
+        if vector is not None:
+            return await asyncio.to_thread(self._near, vector, wanted, limit)
+        terms = list(dict.fromkeys(plain(words).replace('"', " ").split()))[:ASKED]
+        if not terms:
+            return []
+        asked = (
+            f"SELECT {_ALL} FROM episode_words CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
+            f"WHERE {_WANTED} AND episode_words MATCH ?3 ORDER BY bm25(episode_words), e.id LIMIT ?4",
+            *wanted,
+            " OR ".join(f'"{term}"' for term in terms),
+            limit,
+        )
+        try:
+            return _episodes(await self._read(*asked))
+        except Unavailable as e:
+            if "malformed" not in str(e):
+                raise
+        await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
+        return _episodes(await self._read(*asked))
+
+    async def settle(self, ids: Collection[str], state: State) -> int:
+        """How many are in that state now that were not."""
+        put = f"UPDATE episode_memory SET state = ? WHERE state != ? AND {_THESE}"
+        return await self._db.commit((put, [(state, state, _json(ids))]), durable=True)
+
+    async def count(self, ids: Collection[str], session: str, at: int, outcome: Outcome) -> None:
+        """Count an outcome of these, once for each session."""
+        rows = [(plain(session), outcome, at, plain(id_)) for id_ in ids]
+        await self._db.commit(
+            (
+                f"UPDATE episode_memory SET {outcome} = {outcome} + 1, last = max(last, ?3) WHERE id = ?4 "
+                "AND NOT EXISTS "
+                "(SELECT 1 FROM episode_uses WHERE episode = key AND session = ?1 AND outcome = ?2)",
+                rows,
+            ),
+            (
+                "INSERT OR IGNORE INTO episode_uses (episode, session, outcome, at) "
+                "SELECT key, ?1, ?2, ?3 FROM episode_memory WHERE id = ?4",
+                rows,
+            ),
+        )
+
+    async def forget(self, ids: Collection[str]) -> int:
+        """Delete them for good. How many there were."""
+        these = _json(ids)
+        there = await self._read(f"SELECT id FROM episode_memory WHERE {_THESE}", these)
+        statements: list[Statement] = []
+        own = "" if not self._shared else " AND NOT theirs"
+        if self._shared:
+            noted = "INSERT OR IGNORE INTO forgotten_episodes SELECT id FROM episode_memory WHERE NOT theirs"
+            put = "UPDATE episode_memory SET state = 'dismissed' WHERE theirs"
+            statements = [(f"{sql} AND {_THESE}", [(these,)]) for sql in (noted, put)]
+        gone = (f"DELETE FROM episode_memory WHERE {_THESE}{own}", [(these,)])
+        await self._db.commit(*statements, gone, durable=True)
+        return len(there)
+
+    async def unembedded(self, model: str, limit: int) -> list[Episode]:
+        """Those that have no vector of this model, newest first."""
+        return _episodes(
+            await self._read(
+                f"SELECT {_ALL} FROM episode_memory AS e WHERE NOT EXISTS (SELECT 1 FROM episode_vectors "
+                f"WHERE episode = e.key AND model = ?) ORDER BY {_NEWEST} LIMIT ?",
+                model,
+                limit,
+            )
+        )
+
+    async def vectors(self, ids: Collection[str]) -> dict[str, Vector]:
+        """Those of these ids that have one."""
+        rows = await self._read(
+            "SELECT id, model, data FROM episode_memory JOIN episode_vectors ON episode = key "
+            f"WHERE {_THESE}",
+            _json(ids),
+        )
+        return {id_: Vector(model, data) for id_, model, data in rows}
+
+    async def embed(self, vectors: Mapping[str, Vector]) -> None:
+        """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
+        await self._db.commit(_vectors(vectors))
+
+    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
+        """How many in each state, and ``bytes``."""
+        rows = await self._read(
+            f"SELECT state, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY state",
+            _json(projects),
+        )
+        states = {state: int(count) for state, count, _ in rows if state in STATES}
+        return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
+
+    async def _read(self, sql: str, *parameters: Any) -> list[Row]:  # noqa: ANN401 - of any column
+        def read() -> list[Row]:
+            with ReadOnly(self._db.path) as db:
+                return db.read(sql, parameters)
+
+        return await asyncio.to_thread(read)
+
+    def _near(self, vector: Vector, wanted: tuple[Any, ...], limit: int) -> list[Episode]:
+        """By cosine, in a thread."""
+        with ReadOnly(self._db.path) as db:
+            rows = db.read(
+                "SELECT v.episode, v.data FROM episode_memory AS e JOIN episode_vectors AS v "
+                f"ON v.episode = e.key WHERE {_WANTED} AND v.model = ?3 AND length(v.data) = ?4 "
+                f"ORDER BY e.at DESC LIMIT {COMPARED}",
+                (*wanted, vector.model, len(vector.data)),
+            )
+            asked = array("f", vector.data)
+            cosines = ((key, sum(map(mul, array("f", data), asked))) for key, data in rows)
+            best = dict(nlargest(limit, cosines, key=itemgetter(1)))
+            keys = msgspec.json.encode(list(best)).decode()
+            these = "e.key IN (SELECT value FROM json_each(?))"
+            sql = f"SELECT {_ALL}, e.key FROM episode_memory AS e WHERE {these}"
+            found = [_episode(row, best[key]) for *row, key in db.read(sql, (keys,))]
+        return sorted(found, key=lambda e: (-(e.similarity or 0.0), e.id))
+
+
+def forget_uses(now: int) -> Statement:
+    """Which sessions were counted is forgotten when that is long ago."""
+    return (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(now - USES_DAYS * DAY_MS,)])
+
+
+def plain(text: str) -> str:
+    """As a database can hold it: without lone surrogates and zero bytes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _vectors(vectors: Mapping[str, Vector]) -> Statement:
+    return (
+        "INSERT OR REPLACE INTO episode_vectors (episode, model, data) "
+        "SELECT key, ?, ? FROM episode_memory WHERE id = ?",
+        [(vector.model, vector.data, plain(id_)) for id_, vector in vectors.items()],
+    )
+
+
+def values(episode: Episode) -> dict[str, Any]:
+    """Its row, as a database can hold it."""
+    found = {name: getattr(episode, name) for name in COLUMNS}
+    return {
+        name: _json(value) if name in LISTS else plain(value) if isinstance(value, str) else value
+        for name, value in found.items()
+    }
+
+
+def _episodes(rows: Iterable[Row]) -> list[Episode]:
+    return [_episode(row) for row in rows]
+
+
+def _episode(row: Sequence[Any], similarity: float | None = None) -> Episode:
+    found = dict(zip((*COLUMNS, *COUNTS), row, strict=True))
+    for name in LISTS:
+        try:
+            found[name] = decode_list(found[name])
+        except msgspec.MsgspecError:
+            found[name] = ()
+    if found["state"] not in STATES:
+        found["state"] = "quarantined"
+    return Episode(**found | {"theirs": bool(found["theirs"]), "similarity": similarity})
+
+
+def _json(texts: Collection[str] | None) -> str | None:
+    return None if texts is None else msgspec.json.encode(list(dict.fromkeys(map(plain, texts)))).decode()
