@@ -316,12 +316,12 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where episodes are kept (docs/team-memory.md)."""
+    """With whom lessons are shared (docs/team-memory.md)."""
 
     url_file: str = _setting(
         "",
-        "a file with the address of a PostgreSQL that keeps the memory's episodes, for several people "
-        "(`reflectd[postgres]`; only you may read the file); empty keeps them in the daemon's own database",
+        "a file with the address of a PostgreSQL through which several people share lessons "
+        "(`reflectd[postgres]`; only you may read the file); empty shares none",
         form="path",
     )
 

@@ -1,4 +1,4 @@
-"""What a model for embeddings answers, and the one model of the daemon (design/embeddings.md).
+"""What a model for embeddings answers, and the one model of the daemon (design/memory.md).
 
 It is made when somebody first asks for it, in a thread, and only once: a model on this machine takes
 hundreds of megabytes. ``Vectors`` makes those of tasks, so that similar ones are found again: without a
