@@ -197,7 +197,7 @@ class GiveLessons:
             if not found:
                 return []
             question = which_lessons(moment.text, found, moment.model)
-            answer = await self._asking.ask(question, s, ANSWER_S, on_limit=lambda _no: None)
+            answer = await self._asking.ask(question, s, ANSWER_S)
         except ReflectdError as e:
             world.log.info("no lessons", session=s.id, error=str(e))
             return []

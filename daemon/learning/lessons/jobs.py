@@ -187,7 +187,7 @@ class EpisodeJobs:
             why = f"its session had {PER_SESSION}" if had >= PER_SESSION else "switched off"
             await self._over(job, found, "skipped", why=why)
             return None
-        answer = await self._asking.ask(found.question, s, FLOW_S, on_limit=lambda _no: None)
+        answer = await self._asking.ask(found.question, s, FLOW_S)
         self.over_limit = OVER_LIMIT in answer.why
         if answer.reply is not None:
             if self.degraded:
