@@ -55,8 +55,8 @@ from .store.ledger import DeadLetters, Ledger
 from .store.outbox import Outbox
 from .store.sessions import Sessions
 from .store.verdicts import Verdicts
+from .web.reads import Source
 from .web.site import Site
-from .web.source import Source
 
 if TYPE_CHECKING:
     import socket

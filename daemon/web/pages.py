@@ -17,14 +17,14 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
-from . import cost, health, now, past, verdict
-from .entry import refused
+from . import reads, verdict
 from .render import HERE, Renderer, sections
+from .site import refused
 
 if TYPE_CHECKING:
     from ..engine.features.feature import Page, Route
-    from .entry import Entry
-    from .source import Source
+    from .reads import Source
+    from .site import Entry
 
 Read = Callable[["Source", Mapping[str, str]], Awaitable[Mapping[str, Any] | None]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -47,10 +47,10 @@ class Shown:
 
 
 CORE: Final = (
-    Shown("/", "Now", "now.html", now.read, live=True),
-    Shown("/history", "History", "history.html", past.read),
-    Shown("/cost", "Cost", "cost.html", cost.read),
-    Shown("/health", "Health", "health.html", health.read),
+    Shown("/", "Now", "now.html", reads.now, live=True),
+    Shown("/history", "History", "history.html", reads.history),
+    Shown("/cost", "Cost", "cost.html", reads.cost),
+    Shown("/health", "Health", "health.html", reads.health),
     Shown("/verdict/{session}/{round}", "", "verdict.html", verdict.read),
 )
 TAKEN: Final = frozenset({"/stream", "/enter", "/dispute", "/do", "/static", "/verdict"})

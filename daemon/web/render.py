@@ -22,41 +22,31 @@ from ..core.words import HOSTS, PROVIDERS, state_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What a feature's page may hold (``engine.features.feature.Page``), made complete for the template.
-#
-# A feature leaves out what it has no use for; here each section and each cell gets every field. A value of
-# a wrong type is a bug of that feature and raises ``TypeError`` or ``KeyError``.
-
 Json = dict[str, Any]
+_SECTION: Final[Json] = {"title": "", "text": "", "columns": (), "more": {}}
+_ACTION: Final[Json] = {"body": {}, "key": "", "confirm": ""}
 
 
 def sections(read: Mapping[str, Any], feature: str) -> list[Json]:
-    """The sections of a page, or of the part that this feature has in it."""
+    """The sections of a page (``engine.features.feature.Page``), or of the part that this feature has in it,
+    with what the feature left out. A cell of a wrong type is a bug of that feature and raises ``TypeError``
+    or ``KeyError``.
+    """
     return [
         {
+            **_SECTION,
+            **s,
             "feature": feature,
-            "title": s.get("title", ""),
-            "text": s.get("text", ""),
-            "columns": list(s.get("columns", ())),
-            "rows": [_row(row) for row in s.get("rows", ())],
-            "more": dict(s.get("more") or {}),
+            "rows": [
+                {
+                    "cells": [_cell(cell) for cell in row["cells"]],
+                    "actions": [{**_ACTION, **action} for action in row.get("actions", ())],
+                }
+                for row in s.get("rows", ())
+            ],
         }
         for s in read["sections"]
     ]
-
-
-def _row(row: Mapping[str, Any]) -> Json:
-    actions = [
-        {
-            "label": a["label"],
-            "route": a["route"],
-            "body": dict(a.get("body", {})),
-            "key": a.get("key", ""),
-            "confirm": a.get("confirm", ""),
-        }
-        for a in row.get("actions", ())
-    ]
-    return {"cells": [_cell(cell) for cell in row["cells"]], "actions": actions}
 
 
 def _cell(cell: object) -> Json:

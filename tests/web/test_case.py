@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.web.verdict import missing_items, shown
+from daemon.core.errors import Unavailable
+from daemon.files.cases import read_case
+from daemon.web.verdict import References, as_case, requirements
+from harness.machine.sandbox import REPO
 
 ROWS = [
     {"id": "R1", "kind": "requirement", "text": "Add a page"},
@@ -37,7 +42,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-NAMES = ("requests", "evidence", "rows", "log", "files", "changed", "final", "nonce", "id", "cites", "lines")
 
 
 def case(*replies: dict[str, Any]) -> dict[str, Any]:
@@ -53,39 +57,43 @@ def case(*replies: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def shown(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The requirements, each with the rows that it cites."""
+    made = as_case(found)
+    return requirements(made, References(made))
+
+
 def refs(found: dict[str, Any]) -> list[list[str]]:
-    return [[r["id"] for r in one["refs"]] for one in found["requirements"]]
+    return [[r["id"] for r in one["refs"]] for one in shown(found)]
 
 
 def test_the_judge_says_what_shows_each_requirement() -> None:
-    """Each of its sentences leads to the rows and log lines that it names."""
+    """Each of its sentences leads to the rows and log lines that it names; a request is named ``M1``."""
     found = shown(case(ANSWER))
-    assert refs(found) == [["E2"], ["A4", "E1"], ["A1-A3"], []]
-    assert [r["open"] for r in found["requirements"]] == [None] * 4
-    assert found["requirements"][1]["refs"][0]["text"] == "bash `pytest`"
+    assert refs(case(ANSWER)) == [["E2"], ["A4", "E1"], ["A1-A3"], []]
+    assert found[1]["refs"][0]["text"] == "bash `pytest`"
+    assert References(as_case(case())).in_text("E2 and M1")[1]["text"] == "Add it"
+    assert References(as_case({})).in_text("E2") == []
 
 
-def test_missing_items_lead_to_what_they_cite() -> None:
-    """A row, or the words of the request; without a case there are only the words."""
-    missing = [{"item": "the page", "cites": "E2"}, {"item": "blue", "cites": "make it blue"}]
-    found = missing_items(missing, case())
-    assert [[r["id"] for r in m["refs"]] for m in found] == [["E2"], []]
-    assert found[1]["cites"] == "make it blue"
-    assert [m["refs"] for m in missing_items(missing, None)] == [[], []]
+def test_a_case_of_the_engine_is_shown() -> None:
+    """The sample, which the engine wrote, has every part."""
+    made = as_case(read_case(REPO / ".reflection" / "samples" / "case.json"))
+    assert made.case.requests
+    assert made.case.final
+    assert [r.id for r in made.case.evidence.rows][:1] == ["E1"]
+    assert made.case.evidence.log[0].text
+    assert made.case.evidence.files[0].path == "login.py"
+    assert made.prompts[0].system
+    assert made.replies[0].text
 
 
-@given(st.dictionaries(st.sampled_from(("case", "prompts", "replies", "why")), JSON))
-def test_any_json_can_be_shown(found: dict[str, Any]) -> None:
-    """Bad input: a case that came with a clone."""
-    assert shown(found)["log_more"] == 0
-
-
-@given(st.dictionaries(st.sampled_from(NAMES), JSON), st.dictionaries(st.sampled_from(NAMES), JSON), JSON)
-def test_any_evidence_can_be_shown(outer: dict[str, Any], evidence: dict[str, Any], row: object) -> None:
-    """Bad input: fields of a wrong type at each depth."""
-    whole = {"case": outer | {"evidence": evidence | {"rows": [row, outer], "log": [row], "files": [outer]}}}
-    assert isinstance(shown(whole)["requirements"], list)
-    assert missing_items([{"item": row, "cites": row}], whole)
+@given(st.dictionaries(st.sampled_from(("case", "prompts", "replies", "why")), JSON), JSON, JSON)
+def test_any_json_is_shown_or_refused(found: dict[str, Any], row: object, outer: dict[str, Any]) -> None:
+    """Bad input: a case that came with a clone, with fields of a wrong type at each depth."""
+    for each in (found, {"case": {"requests": [row], "evidence": {"rows": [row, outer], "log": [row]}}}):
+        with contextlib.suppress(Unavailable):
+            shown(each)
 
 
 def test_a_hostile_case_makes_no_large_page() -> None:
@@ -93,15 +101,16 @@ def test_a_hostile_case_makes_no_large_page() -> None:
     rows = [{"id": f"E{n}", "text": "x" * 150_000} for n in range(100)]
     cites = " ".join(f"E{n}" for n in range(100))
     hostile = case(ANSWER | {"requirements": [cites] * 1_000})
-    hostile["case"]["evidence"] = {
-        "rows": rows,
-        "log": [{"id": "A1", "said": ["y" * 10_000] * 1_000}] * 1_000,
-    }
-    hostile["case"] |= {"requests": ["z" * 500_000] * 100, "files": [{"lines": ["l" * 9_000] * 9_000}] * 9}
+    log = [{"id": "A1", "said": ["y" * 10_000] * 1_000}] * 1_000
+    files = [{"lines": ["l" * 9_000] * 9_000}] * 9
+    hostile["case"]["evidence"] = {"rows": rows, "log": log, "files": files}
+    hostile["case"]["requests"] = ["z" * 500_000] * 100
     hostile |= {"prompts": [{"text": "p" * 900_000}] * 100}
-    found = shown(hostile)
-    assert len(json.dumps(found)) < 25_000_000
-    assert "characters more in the case file]" in found["requirements"][0]["refs"][0]["text"]
+    made = as_case(hostile)
+    assert len(msgspec.json.encode(made)) < 8_000_000
+    assert len(json.dumps(shown(hostile))) < 8_000_000
+    assert "characters more in the case file]" in References(made).in_text("E1")[0]["text"]
+    assert "more in the case file]" in made.case.evidence.log[-1].text
 
 
 def test_a_hostile_log_costs_no_time() -> None:
@@ -110,13 +119,6 @@ def test_a_hostile_log_costs_no_time() -> None:
         log = [{"id": name if n else f"{name}x", "text": "t"} for n in range(400)]
         hostile = case(ANSWER | {"requirements": [" ".join(f"A{n}" for n in range(100))] * 400})
         hostile["case"]["evidence"] = {"rows": [], "log": log}
-        found = shown(hostile)["requirements"]
+        found = shown(hostile)
         assert len(found) == 400
         assert [r["id"] for r in found[0]["refs"]] == (["A1-A9999"] if name == "A1-A9999" else [])
-
-
-def test_odd_seconds_are_not_shown() -> None:
-    """A number that no float can hold."""
-    odd = case(ANSWER)
-    odd["replies"][0]["seconds"] = 10**400
-    assert shown(odd)["replies"][0]["seconds"] == ""

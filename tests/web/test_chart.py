@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.web.cost import HEIGHT, LEFT, TOP, WIDTH, chart
+from daemon.web.reads import HEIGHT, LEFT, TOP, WIDTH, chart
 
 
 def days(*amounts: float) -> list[tuple[str, float]]:
@@ -15,24 +15,24 @@ def days(*amounts: float) -> list[tuple[str, float]]:
 def test_bars_and_scale() -> None:
     """The highest day is at the top of a round scale, a day without cost has no height."""
     found = chart(days(0.0, 0.25, 0.5), "USD")
-    assert [bar.height for bar in found.bars] == [0.0, HEIGHT / 2, HEIGHT]
-    assert [said for _, said in found.lines] == ["0", "0.25", "0.5"]
-    assert [bar.label for bar in found.bars] == ["", "", "3 May"]
-    assert found.bars[1].said == "2026-05-02: 0.25 USD"
+    assert [bar["height"] for bar in found["bars"]] == [0.0, HEIGHT / 2, HEIGHT]
+    assert [said for _, said in found["lines"]] == ["0", "0.25", "0.5"]
+    assert [bar["label"] for bar in found["bars"]] == ["", "", "3 May"]
+    assert found["bars"][1]["said"] == "2026-05-02: 0.25 USD"
 
 
 def test_the_limit_is_shown_where_it_does_not_flatten_the_days() -> None:
     """A limit near the days is a line; one far above is left out."""
-    assert chart(days(1.0), "USD", 2.0).cap == TOP
-    assert chart(days(0.01), "USD", 2.0).cap is None
-    assert chart(days(0.0), "USD", 2.0).cap is None
+    assert chart(days(1.0), "USD", 2.0)["cap"] == TOP
+    assert chart(days(0.01), "USD", 2.0)["cap"] is None
+    assert chart(days(0.0), "USD", 2.0)["cap"] is None
 
 
 @given(st.lists(st.floats(0, 1e9), max_size=60), st.floats(0, 1e6))
 def test_everything_is_inside_the_picture(amounts: list[float], cap: float) -> None:
     """Whatever was paid."""
     found = chart([("2026-05-01", a) for a in amounts], "USD", cap)
-    for bar in found.bars:
-        assert LEFT <= bar.x <= bar.x + bar.width <= WIDTH
-        assert TOP - 0.1 <= bar.y <= bar.y + bar.height <= TOP + HEIGHT + 0.1
-    assert found.cap is None or TOP <= found.cap <= TOP + HEIGHT
+    for bar in found["bars"]:
+        assert LEFT <= bar["x"] <= bar["x"] + bar["width"] <= WIDTH
+        assert TOP - 0.1 <= bar["y"] <= bar["y"] + bar["height"] <= TOP + HEIGHT + 0.1
+    assert found["cap"] is None or TOP <= found["cap"] <= TOP + HEIGHT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon import paths
-from daemon.web.health import look
+from daemon.web.reads import doctor
 from harness.machine.waiting import PATIENCE_S
 
 
@@ -28,7 +28,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 async def test_the_command_itself(where: paths.Paths) -> None:
     """Every check of the command, with its outcome."""
-    found = await look(where)
+    found = await doctor(where)
     assert found["problem"] == ""
     assert {"python", "state", "daemon"} <= {c["name"] for c in found["checks"]}
     assert {c["outcome"] for c in found["checks"]} <= {"ok", "warn", "fail"}
@@ -53,7 +53,7 @@ async def test_what_is_no_answer(
 ) -> None:
     """It is said instead, and no process stays."""
     program(tmp_path, monkeypatch, text)
-    found = await look(where, longest_s)
+    found = await doctor(where, longest_s)
     assert (found["checks"], problem in found["problem"]) == ([], True), found
 
 
@@ -62,7 +62,7 @@ async def test_a_python_that_is_gone(
 ) -> None:
     """As after an upgrade of the system."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
-    assert "can't be run" in (await look(where))["problem"]
+    assert "can't be run" in (await doctor(where))["problem"]
 
 
 async def test_whoever_goes_away_leaves_no_process(
@@ -70,7 +70,7 @@ async def test_whoever_goes_away_leaves_no_process(
 ) -> None:
     """The browser was closed, or the daemon ends."""
     program(tmp_path, monkeypatch, f"echo $$ > {tmp_path}/pid; exec sleep 600")
-    looking = asyncio.create_task(look(where))
+    looking = asyncio.create_task(doctor(where))
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
         await asyncio.sleep(0.01)
     looking.cancel()

@@ -1,0 +1,389 @@
+"""What the pages Now, History, Cost and Health show, read from the same parts of the daemon as the socket's
+answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.errors import BadReply
+from ..core.ports import Clock
+from ..core.words import OUTCOMES
+from ..engine.features.registry import Features
+from ..engine.intake import Intake
+from ..engine.status import StatusReport
+from ..log import Logger
+from ..paths import MODULE, Paths
+from ..store.verdicts import ALWAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..store.ledger import By
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the pages read, and what their buttons reach. Handed to each page."""
+
+    status: StatusReport
+    features: Features
+    intake: Intake
+    clock: Clock
+    paths: Paths
+    log: Logger
+
+
+# --- Now: what each session does at this moment, and which of them wait for the person ----------------------
+
+LOOKED_AT: Final = 200
+RECENT: Final = 10
+DAY_MS: Final = 86_400_000
+SECTIONS: Final = (
+    ("waits", "Waits for you", "Nothing waits for you."),
+    ("stuck", "Seems stuck", ""),
+    ("judged", "Being judged", ""),
+    ("works", "At work", "No agent is at work."),
+    (
+        "recent",
+        "Lately",
+        "No session yet. Start your agent; see `reflectd setup --help` when nothing shows up.",
+    ),
+)
+
+
+async def now(source: Source, _: Mapping[str, str]) -> Json:
+    """The sections with their sessions. A session is in one only, the one that wants attention most."""
+    status = source.status.status()
+    stuck: Mapping[str, str] = status["features"].get("stuck", {}).get("stuck", {})
+    now_ms = source.clock.now_ms()
+    rows: dict[str, list[Json]] = {name: [] for name, _, _ in SECTIONS}
+    for s in source.status.sessions(LOOKED_AT):
+        place = _place(s, stuck, now_ms)
+        if place != "recent" or len(rows[place]) < RECENT:
+            rows[place].append(_row(source, s, place, stuck, status["judges"]))
+    for place in ("waits", "stuck", "judged", "works"):
+        rows[place].sort(key=lambda row: row["since"])
+    sections = [
+        {"name": name, "title": title, "none": none, "rows": rows[name]}
+        for name, title, none in SECTIONS
+        if rows[name] or none
+    ]
+    return {"sections": sections, "degraded": status["degraded"], "hosts": len(status["instances"])}
+
+
+def _place(s: Json, stuck: Mapping[str, str], now_ms: int) -> str:
+    fresh = now_ms - s["active_at"] < DAY_MS
+    if s["off"]:
+        return "recent"
+    if fresh and (s["asks"] or (s["phase"] == "awaiting_user" and not s["busy"])):
+        return "waits"
+    if s["session"] in stuck:
+        return "stuck"
+    if s["phase"] == "judging":
+        return "judged"
+    return "works" if s["busy"] else "recent"
+
+
+def _row(source: Source, s: Json, place: str, stuck: Mapping[str, str], judges: Mapping[str, Json]) -> Json:
+    last = next(iter(source.status.verdicts(s["session"], 1)), None)
+    said = ""
+    if place == "stuck":
+        said = stuck[s["session"]]
+    elif s["asks"]:
+        said = "asks for your permission or has a question"
+    elif s["waits_for"]:
+        said = f"waits for {', '.join(s['waits_for'][:3])} in the background"
+    elif place == "waits" and last is not None:
+        said = last["feedback"]
+    state = {"waits": "awaiting_user", "stuck": "stuck", "works": "busy"}.get(place, s["phase"])
+    by = (last or {}).get("judge") or {}
+    asked = judges.get(s["host"], {}).get("asked", ())
+    return {
+        **{name: s[name] for name in ("session", "title", "host", "directory")},
+        "state": "off" if s["off"] else state,
+        "since": s["active_at"],
+        "rounds": s["attempts"],
+        "said": said,
+        "judge": by.get("provider") or (asked[0] if asked else ""),
+        "model": by.get("model") or "",
+        "judged": last is not None,
+        "agent": s["model"],
+        "context": s["context_tokens"],
+    }
+
+
+# --- History: sessions that were judged, by day and project, a page at a time -------------------------------
+
+PAGE: Final = 30
+GIST: Final = 200
+
+
+async def history(source: Source, query: Mapping[str, str]) -> Json | None:
+    """One page. The query: ``project`` (a folder), ``day`` (``2026-05-31``, local), ``session``, ``before``
+    (the place where the page before ended).
+    """
+    project, day, session = (query.get(name, "") for name in ("project", "day", "session"))
+    projects = await source.status.folders()
+    like = _like(project, projects)
+    if len(like) == 1:
+        project, like = like[0], []
+    page: Json = {"project": project, "day": day, "session": session, "like": like, "projects": projects}
+    if project and not project.startswith("/"):
+        return {**page, "place": project, "days": [], "next": None, "first": None}
+    since, until = _day(day)
+    where = {"session": session, "directory": project, "after": query.get("before", "")}
+    judged = await source.status.history(**where, since=since, until=until, limit=PAGE)
+    if judged is None:
+        return None
+    kept = {name: value for name, value in (("project", project), ("day", day)) if value}
+    return {
+        **page,
+        "place": judged["directory"],
+        "days": _by_day([_session(s) for s in judged["sessions"]]),
+        "next": {**kept, "before": judged["next"]} if judged["next"] else None,
+        "first": kept if query.get("before") else None,
+    }
+
+
+def _like(typed: str, projects: Sequence[str]) -> list[str]:
+    """The folders that a part of a name means: those of that name, else all that have it in theirs."""
+    if not typed or typed.startswith("/"):
+        return []
+    said = typed.strip().lower()
+    names = [(folder, folder.rpartition("/")[2].lower()) for folder in projects]
+    return [f for f, name in names if name == said] or [f for f, name in names if said in name]
+
+
+def _day(day: str) -> tuple[int, int]:
+    """From its first moment to that of the next day, in local time; all times for none."""
+    if not day:
+        return 0, ALWAYS
+    try:
+        first = datetime.strptime(day, "%Y-%m-%d")  # noqa: DTZ007 - local time is meant
+        both = (first.astimezone(), (first + timedelta(days=1)).astimezone())
+        begin, end = (int(t.timestamp() * 1000) for t in both)
+    except (ValueError, OverflowError, OSError):
+        raise BadReply("a day is written as in 2026-05-31") from None
+    return max(0, begin), max(0, end)
+
+
+def _session(s: Json) -> Json:
+    rounds = [_round(r) for r in s["rounds"]]
+    return {
+        **{name: s[name] for name in ("session", "title", "host", "directory")},
+        "more": s["rounds_total"] - len(rounds),
+        "at": rounds[0]["at"] if rounds else 0,
+        "rounds": rounds,
+    }
+
+
+def _round(r: Json) -> Json:
+    first = next((line.strip() for line in r["feedback"].splitlines() if line.strip()), "")
+    reason = "" if r["reason"] == "judged" else r["reason"].replace("guard:", "guard ")
+    return {
+        "round": r["round"],
+        "at": r["timestamp"],
+        "state": r["state"],
+        "severity": "" if r["severity"] == "NONE" else r["severity"],
+        "gist": (first or reason)[:GIST],
+        "followed": OUTCOMES.get((r["order"] or {}).get("status", ""), ""),
+    }
+
+
+def _by_day(sessions: list[Json]) -> list[Json]:
+    """The sessions under the local day of their newest round."""
+    days: list[Json] = []
+    for s in sessions:
+        day = datetime.fromtimestamp(s["at"] / 1000).astimezone().strftime("%A %d %B %Y") if s["at"] else ""
+        if not days or days[-1]["day"] != day:
+            days.append({"day": day, "sessions": []})
+        days[-1]["sessions"].append(s)
+    return days
+
+
+# --- Cost: what judging cost, beside the agent's own work ---------------------------------------------------
+
+DAYS: Final = 30
+GROUPS: Final = 200
+PACE_DAYS: Final = 7
+TABLES: Final[tuple[tuple[By, str], ...]] = (
+    ("purpose", "By purpose"),
+    ("model", "By model"),
+    ("project", "By project"),
+    ("account", "By account"),
+)
+
+
+async def cost(source: Source, _: Mapping[str, str]) -> Json:
+    """Sums of today and of 30 days, tables, and the numbers of the chart. Amounts in several currencies are
+    never added up, and a price that nobody told is unknown, not 0.
+    """
+    status = source.status.status()
+    moment = datetime.fromtimestamp(source.clock.now_ms() / 1000).astimezone()
+    today = moment.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    days = [(today - timedelta(days=n)).date().isoformat() for n in reversed(range(DAYS))]
+    since = int((today - timedelta(days=DAYS - 1)).astimezone().timestamp() * 1000)
+    of_today, by_day, groups = await asyncio.gather(
+        source.status.ledger("", int(today.astimezone().timestamp() * 1000), 1, None),
+        source.status.ledger("", since, GROUPS, "day"),
+        source.status.groups(since, GROUPS, [by for by, _ in TABLES]),
+    )
+    amounts = {g["name"]: g for g in by_day["groups"]}
+    spent, tokens = (
+        [(day, float(amounts.get(day, {}).get(name) or 0)) for day in days]
+        for name in ("cost", "unpriced_tokens")
+    )
+    priced = any(amount for _, amount in spent) or not any(number for _, number in tokens)
+    unit = "USD" if priced else "tokens at an unknown price"
+    limits = status["limits"]
+    cap = limits["cents_per_day"] / 100 if priced else 0.0
+    return {
+        "today": of_today["sums"],
+        "agent_today": of_today["agent"],
+        "all": by_day["sums"],
+        "agent": by_day["agent"],
+        "spent": status["spent_today"],
+        "asked": status["asked_today"],
+        "limits": limits,
+        "month": status["month"],
+        "pace": sum(amount for _, amount in spent[-PACE_DAYS:]) / PACE_DAYS,
+        "pace_days": PACE_DAYS,
+        "days": DAYS,
+        "chart": chart(spent if priced else tokens, unit, cap),
+        "unit": unit,
+        "by_day": [amounts[day] for day in reversed(days) if day in amounts],
+        "tables": [{"title": title, "by": by, "groups": groups[by]} for by, title in TABLES],
+    }
+
+
+WIDTH: Final = 720.0
+HEIGHT: Final = 180.0
+LEFT: Final = 52.0
+RIGHT: Final = 14.0
+BELOW: Final = 22.0
+TOP: Final = 10.0
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_STEPS: Final = (1, 2, 2.5, 5, 10)
+
+
+def chart(days: Sequence[tuple[str, float]], unit: str, cap: float = 0.0) -> Json:
+    """The numbers of a chart, which a template draws as SVG: ``bars``, ``lines`` (where a line of the scale
+    is, and its number), and ``cap``: where the limit is, None when it is not in the picture. ``days``: name
+    (``2026-05-31``) and amount, oldest first.
+    """
+    most = max([amount for _, amount in days], default=0.0)
+    if 0 < cap < 4 * most:  # a limit far above all days would flatten them
+        most = max(most, cap)
+    top = _round_up(most)
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(days))
+
+    def y(amount: float) -> float:
+        return round(TOP + HEIGHT * (1 - amount / top), 1)
+
+    bars = [
+        {
+            "x": round(LEFT + i * step + step * 0.15, 1),
+            "y": y(amount),
+            "width": round(step * 0.7, 1),
+            "height": round(HEIGHT + TOP - y(amount), 1),
+            "label": f"{int(day[8:10])} {MONTHS[int(day[5:7]) - 1]}" if (len(days) - 1 - i) % 7 == 0 else "",
+            "said": f"{day}: {_amount(amount)} {unit}",
+        }
+        for i, (day, amount) in enumerate(days)
+    ]
+    return {
+        "bars": bars,
+        "lines": [(y(top * part), _amount(top * part)) for part in (0.0, 0.5, 1.0)],
+        "cap": y(cap) if 0 < cap <= top else None,
+        "width": WIDTH,
+        "height": HEIGHT + BELOW + TOP,
+        "left": LEFT,
+        "floor": HEIGHT + TOP,
+    }
+
+
+def _round_up(most: float) -> float:
+    """The least round number that is not below it."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** (len(f"{int(most)}") - 1) if most >= 1 else 0.0001
+    while power * 10 < most:
+        power *= 10
+    return next(power * step for step in _STEPS if power * step >= most)
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.4f}".rstrip("0").rstrip(".") or "0"
+
+
+# --- Health: what does not work right now, and what waits ---------------------------------------------------
+
+LONGEST_S: Final = 60.0
+WHY_CHARS: Final = 500
+LOOKS: Final = {"ok": "good", "warn": "warn", "fail": "bad"}
+OF_STATUS: Final = ("faults", "judges", "filing", "upgrade", "standstill", "keys_unused", "instances", "off")
+OF_DAEMON: Final = (
+    *("version", "pid", "started_at", "rss_mb", "mode", "socket", "state_dir", "events", "sessions"),
+)
+_alone: Final = asyncio.Lock()
+
+
+async def health(source: Source, query: Mapping[str, str]) -> Json:
+    """Faults, providers, useless replies, jobs, hosts, and the daemon. ``doctor``: run that, too."""
+    checks = await doctor(source.paths) if query.get("doctor") == "1" else None
+    status = source.status.status()
+    return {
+        **{name: status[name] for name in OF_STATUS},
+        "doctor": checks,
+        "down": status["providers_down"],
+        "dead": status["dead_letters"],
+        "jobs": {kind: n for kind, n in status["jobs"].items() if n},
+        "daemon": {name: status[name] for name in OF_DAEMON},
+        "verdicts": status["verdicts"],
+    }
+
+
+async def doctor(paths: Paths, longest_s: float = LONGEST_S) -> Json:
+    """``reflectd doctor``, run beside the daemon and in its environment: it starts programs and looks at
+    files of the hosts. ``checks``: name, outcome, text and mend of each; ``problem``: why there are none. One
+    at a time.
+    """
+    flags = ("--state-dir", str(paths.state_dir), "--socket", str(paths.socket), "--json")
+    command = (sys.executable, *(("-P",) if sys.flags.safe_path else ()), "-m", MODULE, "doctor", *flags)
+    async with _alone:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=paths.state_dir,  # not a project, whose files Python would import
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as e:
+            return {"checks": [], "problem": f"{sys.executable} can't be run: {e.strerror}"}
+        try:
+            async with asyncio.timeout(longest_s):
+                out, err = await process.communicate()
+        except TimeoutError:
+            return {"checks": [], "problem": f"reflectd doctor did not end within {longest_s:g} s"}
+        finally:
+            if process.returncode is None:  # also when the daemon ends, or the person goes away
+                process.kill()
+                await process.wait()
+    try:
+        checks = [
+            {name: str(c.get(name) or "") for name in ("name", "text", "mend", "outcome")}
+            for c in json.loads(out)["checks"]
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        said = err.decode("utf-8", "replace")[:WHY_CHARS]
+        return {"checks": [], "problem": f"reflectd doctor said: {said}"}
+    return {"checks": [c | {"looks": LOOKS.get(c["outcome"], "warn")} for c in checks], "problem": ""}
