@@ -18,13 +18,13 @@ from aiohttp.http import HttpProcessingError
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
 from . import reads, verdict
+from .entry import refused
 from .render import HERE, Renderer, sections
-from .site import refused
 
 if TYPE_CHECKING:
     from ..engine.features.feature import Page, Route
+    from .entry import Entry
     from .reads import Source
-    from .site import Entry
 
 Read = Callable[["Source", Mapping[str, str]], Awaitable[Mapping[str, Any] | None]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -16,7 +16,8 @@ from aiohttp import ClientSession
 from daemon import config, paths
 from daemon.app import Daemon as InProcess
 from daemon.testing import FakeClock
-from daemon.web.site import BROWSERS, HEADERS, IDLE_S, Entry, Moment
+from daemon.web.entry import BROWSERS, HEADERS, Entry, Moment
+from daemon.web.site import IDLE_S
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, sandbox
 from tests.support.hosts.claude_code_sim import until
