@@ -180,8 +180,9 @@ def test_a_new_program_that_does_not_start_is_named(box: Sandbox, broken: str) -
     if broken == "imports":
         app.write_text("import nothing_that_there_is\n")
     else:
-        app.write_text(good.replace("        routes = Routes(", "        routes =
-        {}['nothing_that_there_is']("))
+        served = "        routes = Routes("
+        assert served in good
+        app.write_text(good.replace(served, "        routes = {}['nothing_that_there_is']("))
     words = (
         f"reflectd {NEXT} does not start",
         "nothing_that_there_is",
