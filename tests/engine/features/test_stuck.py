@@ -13,7 +13,7 @@ import pytest
 from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.testing import FakeClock, ScriptedLLM
-from daemon.web import now
+from daemon.web import reads
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
 INCOMPLETE = {
@@ -354,14 +354,14 @@ async def test_status_and_dashboard_name_what_seems_stuck(w: World) -> None:
     await _repeats(w, 8)
     await w.sim.settle()
     assert daemon.engine.features.status()["stuck"] == {"stuck": {"ses_a": w.host.toasts[0]}}
-    page = await now.read(daemon.site.source, {})
+    page = await reads.now(daemon.site.source, {})
     (section,) = [s for s in page["sections"] if s["name"] == "stuck"]
     assert [(row["session"], row["said"]) for row in section["rows"]] == [("ses_a", w.host.toasts[0])]
     w.llm.add(COMPLETE)
     await w.host.works("ses_a", "Now it is done.")
     await w.sim.settle()
     assert "stuck" not in daemon.engine.features.status()
-    assert "stuck" not in [s["name"] for s in (await now.read(daemon.site.source, {}))["sections"]]
+    assert "stuck" not in [s["name"] for s in (await reads.now(daemon.site.source, {}))["sections"]]
 
 
 @pytest.mark.shows("I8")
