@@ -20,7 +20,7 @@ from ..core.guards import Limits, may_judge_messages
 from ..core.session import Session
 from ..core.transcript import Transcript
 from ..hosts.claude_code.transcript import is_transcript, transcript_of
-from ..hosts.opencode.export import parse_export
+from ..hosts.opencode.past import parse_export
 from ..judge.case import PROMPT_TOKENS, Case, Templates, make_case
 from ..judge.decide import Decision, skip
 

@@ -79,7 +79,7 @@ def _listed(socket: Path, folder: str, since_ms: int) -> Iterator[Past]:
 
 def stops_of_past(past: Past) -> Iterator[Stop]:
     """Its stops, oldest first. Raises ``Unavailable`` and ``BadReply``."""
-    from ...hosts.opencode.stops import stops_of_read
+    from ...hosts.opencode.past import stops_of_read
 
     query = urlencode({"directory": past.directory, "session": past.id})
     read = request(past.socket, "GET", f"{ROUTE}session?{query}", timeout_s=PAGE_S).get("read")

@@ -134,7 +134,7 @@ def _of_export(file: File) -> Iterator[Stop]:
     import msgspec
 
     from ...files.cases import read_file
-    from ...hosts.opencode.stops import stops_of_export
+    from ...hosts.opencode.past import stops_of_export
 
     try:
         found = msgspec.json.decode(read_file(file.path))

@@ -215,7 +215,7 @@ def _transcript(path: Path) -> tuple[str, Transcript]:
 
     from ...files.cases import read_file
     from ...hosts.claude_code.transcript import every_task
-    from ...hosts.opencode.export import parse_export
+    from ...hosts.opencode.past import parse_export
 
     if not path.exists():
         raise UserError("there is no such file")

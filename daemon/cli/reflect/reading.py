@@ -20,7 +20,7 @@ from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ...files.safe import read_bytes
 from ...hosts.claude_code.past import SUFFIX, all_folders, files_in, folders_of, said_in
 from ...hosts.jsonl import Cursor
-from ...hosts.opencode.export import parse_export
+from ...hosts.opencode.past import parse_export
 from ...learning.rules import findings
 from ...learning.rules.candidates import Gathering
 from ...learning.rules.candidates import said_in as said_in_session

@@ -10,9 +10,8 @@ from ...core.errors import BadReply, Unavailable
 from ...core.orders import ReadHistory, ReadMessages, ReadProviders
 from ...core.transcript import MAX_AGENTS
 from ...hosts.opencode.events import KINDS, parse_event
-from ...hosts.opencode.messages import parse_transcript
+from ...hosts.opencode.messages import parse_providers, parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
-from ...hosts.opencode.providers import parse_providers
 from ...redact import redact
 from ..threads import beside
 from .host import Host

@@ -1,4 +1,4 @@
-"""The result of a ``read`` order (``design/protocol.md``) as a core transcript.
+"""The results of the orders ``read`` and ``providers`` (``design/protocol.md``) as core types.
 
 Owns opencode's names of messages and parts, and the rule that says which user-role messages a person typed.
 Keeps no state and does no I/O. Unknown fields are skipped. A bad item (a message, a part, a todo) is left
@@ -29,9 +29,12 @@ from .events import Error, Info
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...core.fast import Offered
+
 TOOL_STATUSES: Final = frozenset(get_args(ToolStatus))
 MAX_ID: Final = 200
 MAX_CITED: Final = 100
+MOST_MODELS: Final = 10_000  # ids in all; the shim sends at most half as many
 OWN_COMMAND: Final = "The following tool was executed by the user"
 MAX_AMOUNT: Final = 1e12  # of tokens or USD; more than that is nonsense
 TODO_STATUSES: Final = frozenset(get_args(TodoStatus))
@@ -290,3 +293,34 @@ def _items(raw: Raw, name: str, skip: Callable[[str], None]) -> list[Raw]:
     except BadReply as error:
         skip(f"{name}: {error}")
         return []
+
+
+# Which models are offered
+
+
+class _Provider(Struct):
+    id: str = ""
+    models: list[object] = field(default_factory=list)
+
+
+class _Providers(Struct):
+    providers: list[Raw] = field(default_factory=list)
+
+
+def parse_providers(data: Wire) -> Offered:
+    """The result of a ``providers`` order: provider id to model ids, in the host's order, without repeats. A
+    bad item is left out (I36).
+    """
+    offered: dict[str, tuple[str, ...]] = {}
+    left = MOST_MODELS
+    for item in decode(data, _Providers).providers:
+        try:
+            provider = decode(item, _Provider)
+        except BadReply:
+            continue
+        ids = dict.fromkeys(m for m in provider.models if isinstance(m, str) and 0 < len(m) <= MAX_ID)
+        kept = tuple(ids)[:left]
+        if 0 < len(provider.id) <= MAX_ID and provider.id not in offered and kept:
+            offered[provider.id] = kept
+            left -= len(kept)
+    return offered

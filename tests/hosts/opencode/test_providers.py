@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply
-from daemon.hosts.opencode.providers import LONGEST, MOST, parse_providers
+from daemon.hosts.opencode.messages import LONGEST, MOST, parse_providers
 
 
 def test_ids_of_providers_and_models() -> None:

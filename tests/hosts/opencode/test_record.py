@@ -11,7 +11,7 @@ import pytest
 from daemon.core import events as ev
 from daemon.core.consent import Chosen, shown, wish
 from daemon.hosts.opencode.events import parse_event
-from daemon.hosts.opencode.export import parse_export
+from daemon.hosts.opencode.past import parse_export
 
 FILE = Path(__file__).parents[2] / "data" / "consent" / "opencode-1.18.33.json"
 RECORDED: dict[str, Any] = json.loads(FILE.read_text("utf-8"))

@@ -9,8 +9,7 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.core.transcript import Todo
-from daemon.hosts.opencode.export import parse_export
-from daemon.hosts.opencode.stops import stops_of_export
+from daemon.hosts.opencode.past import parse_export, stops_of_export
 from harness.machine.sandbox import REPO
 
 Json = dict[str, Any]

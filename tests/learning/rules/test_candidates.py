@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.core.guards import ABORT_ERROR
 from daemon.core.transcript import Message, Said, ToolCall, Transcript
-from daemon.hosts.opencode.export import parse_export
+from daemon.hosts.opencode.past import parse_export
 from daemon.learning.rules.candidates import (
     HEAD,
     KEPT,

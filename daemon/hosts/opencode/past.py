@@ -1,21 +1,29 @@
-"""A session as ``opencode export`` writes it, or only the list of its messages, as a transcript.
+"""Past sessions of opencode as a transcript, and as the stops in it: what ``opencode export`` wrote, only its
+list of messages, or what an open opencode was asked for.
 
-It moves fields to where the shim's ``read`` result has them: exit codes, our order ids and the model of a
-human message. ``parse_transcript`` does the rest. An export has no todo list, so the last ``todowrite`` call
-says it. Reads no files. Raises ``BadReply`` for any other form.
+An export has its exit codes, our order ids and the model of a human message elsewhere than the shim's
+``read`` result, and no todo list: the last ``todowrite`` call says it. ``parse_transcript`` does the rest.
+
+A stop is an answer that ended a turn and after which the agent said no more by itself, as the host would have
+told it then. What is said of the session as it is now (messages taken back, an agent that may change nothing)
+counts for its last stop only. Reads no files. Raises ``BadReply`` for any other form.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadReply
+from ...core.stop import Stop
 from .messages import parse_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from ...core.transcript import Todo, Transcript
+    from ...core.stop import After
+    from ...core.transcript import Message, Todo, Transcript
 
 Json = dict[str, Any]
 
@@ -97,3 +105,43 @@ def _todos(messages: list[Json]) -> list[object] | None:
 
 def _record(value: object) -> Json:
     return value if isinstance(value, dict) else {}
+
+
+def stops_of_export(found: object) -> Iterator[Stop]:
+    """``found``: as for ``parse_export``. Oldest first."""
+    return stops_of_read(*read_of(found))
+
+
+def stops_of_read(read: dict[str, Any], session: str = "") -> Iterator[Stop]:
+    """``read``: the result of the order `read` with all messages (``design/protocol.md``). ``session``: the
+    id where it has none. Oldest first.
+    """
+    wire = read.get("messages")
+    if not isinstance(wire, list) or not all(isinstance(m, dict) for m in wire):
+        raise BadReply("no list of messages")
+    whole = parse_transcript(read, is_ours=lambda _: True, session=session)
+    messages, todos = whole.messages, todo_lists(wire)
+    for i, m in enumerate(messages):
+        after = messages[i + 1] if i + 1 < len(messages) else None
+        ended = m.role == "assistant" and (m.is_end or m.error)
+        if not ended or (after is not None and after.role == "assistant"):
+            continue
+        if after is None:
+            yield Stop(whole, "end")
+            continue
+        known = replace(whole, busy=False, undone=False, readonly=False)
+        then = replace(known, messages=messages[: i + 1], todos=todos.get(m.id, ()))
+        who, said = _next(islice(messages, i + 1, None))
+        yield Stop(then, who, said)
+
+
+def _next(messages: Iterable[Message]) -> tuple[After, str]:
+    """Who spoke next, before the agent did, and what the person said."""
+    for m in messages:
+        if m.role == "assistant":
+            break
+        if m.human:
+            return "person", m.text
+        if m.order:
+            return "feedback", ""
+    return "host", ""
