@@ -82,31 +82,6 @@ def test_no_github_update_without_leave_and_a_number(why: str) -> None:
     assert " comment " not in text
 
 
-def test_needs_clarification() -> None:
-    """The seed's row: the agent is asked to summarise the state and what is next."""
-    decision = decided("needs_clarification")
-    text = nudge(decision).text
-    assert decision.action == "needs_clarification"
-    assert text.startswith("## Reflection-3: Summarise the state after compaction\n")
-    assert "If only the person can say, ask and stop." in text
-
-
-@pytest.mark.shows("I2")
-def test_task_complete() -> None:
-    """A success toast, never a prompt."""
-    decision = decided("task_complete")
-    assert decision.orders == (ShowToast("ses_1", "Context compacted: the task is complete", "success"),)
-    quiet = decide(session(), case(), said("task_complete", 0.1), Limits(toasts=False), github=True)
-    assert (quiet.action, quiet.orders) == ("task_complete", ())
-
-
-@pytest.mark.shows("I30")
-def test_a_failure_sends_nothing() -> None:
-    """Without an action nothing leaves, not even a toast."""
-    decision = decided(None)
-    assert (decision.action, decision.orders, decision.why) == (None, (), "nothing decided: because")
-
-
 @pytest.mark.parametrize("action", get_args(Action))
 def test_observe_mode_sends_nothing(action: Action) -> None:
     """Observed and switched off: it is said what would have been done, and nothing leaves."""

@@ -88,25 +88,6 @@ async def test_a_host_is_asked_every_five_minutes() -> None:
     assert d.asked == ["i-1 providers"] * 2
 
 
-async def test_each_host_has_its_own() -> None:
-    """Two hosts may have other accounts."""
-    d = Desk()
-    async with d.host() as one, d.host("i-2") as two:
-        await d.models.of(one)
-        d.answer = {"providers": [{"id": "openai", "models": ["gpt-5-mini"]}]}
-        assert await d.models.of(two) == {"openai": ("gpt-5-mini",)}
-        assert list(await d.models.of(one) or ()) == ["anthropic"]
-
-
-async def test_one_call_is_under_way() -> None:
-    """Many sessions of one host that stall at once make one call."""
-    d = Desk()
-    async with d.host() as host:
-        found = await asyncio.gather(*(d.models.of(host) for _ in range(20)))
-    assert all(found)
-    assert d.asked == ["i-1 providers"]
-
-
 @pytest.mark.shows("I36")
 @pytest.mark.parametrize("answer", [Unavailable("unknown order providers"), [], 7, {"providers": {}}])
 async def test_a_host_that_does_not_say(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,15 +188,6 @@ async def test_a_refused_model_is_followed_by_the_next_at_once() -> None:
     assert (await a.ask()).model == "anthropic/claude-haiku-4-5"
     assert a.rows == [("claude-haiku-5-5", "error"), ("claude-haiku-4-5", "ok")]
     assert a.waited == [0.0]
-
-
-async def test_two_refused_models_are_enough() -> None:
-    """Two attempts, no more; the next question starts where this one ended."""
-    a = Asked(unknown=("claude-haiku-5-5", "claude-haiku-4-5"))
-    with pytest.raises(Unavailable):
-        await a.ask()
-    assert (await a.ask()).model == "anthropic/claude-opus-5"
-    assert len(a.entries) == 3
 
 
 async def test_a_small_model_that_fails_leaves_the_judge_alone() -> None:

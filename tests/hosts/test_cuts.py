@@ -45,12 +45,6 @@ def test_a_line_that_tells_of_a_failure_stays(line: str) -> None:
     assert len(text) < sum(OUTPUT) + 600
 
 
-def test_an_output_without_failures_is_cut_as_before() -> None:
-    """Head, tail and one mark."""
-    assert cut_output(log()) == cut(log(), OUTPUT)
-    assert cut_output("short") == ("short", 0)
-
-
 def test_many_such_lines_are_bounded() -> None:
     """The first and the last ones stay."""
     text, _ = cut_output(log(*(f"FAIL part {n}" for n in range(1_000))))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.stuck.loops import SIZE, Loop, Step, found, loop_in, step_from_digests, step_of, steps
+from daemon.stuck.loops import Loop, Step, found, loop_in, step_from_digests, step_of, steps
 from tests.stuck.samples import NOT_FOUND, quiet, session, tool
 from tests.support.transcripts import bash, edit, read
 
@@ -169,13 +169,6 @@ def test_our_own_feedback_does_not_begin_anew() -> None:
     assert loop(RED, RED, ORDER, RED, RED).count == 4
 
 
-def test_by_digests_alone() -> None:
-    """A host's events carry digests only: enough to suspect a loop."""
-    got = found([step_from_digests("bash", "c1", "r1", failed=True)] * 4)
-    assert got is not None
-    assert (got.kind, got.what) == ("same_call", "bash")
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -221,13 +214,6 @@ def test_it_never_raises(found_messages: list[Message]) -> None:
     assert all("\n" not in step.what and len(step.what) <= 120 for step in steps(transcript))
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**9), names), unique_by=lambda t: t[0], max_size=150))
-def test_distinct_calls_never_alarm(found_calls: list[tuple[int, str]]) -> None:
-    """Calls that all differ and succeed are no loop, whatever they are."""
-    row = [step_of(tool(name or "x", command=f"run {i}", thought=f"t{i}")) for i, name in found_calls]
-    assert all(found(row[:n]) is None for n in range(len(row) + 1))
-
-
 @given(st.lists(symbols, max_size=8), st.integers(1, 5), st.integers(0, 12))
 def test_the_same_loop_keeps_its_key(before: list[Step], period: int, more: int) -> None:
     """However long it goes on, and wherever in the round it is looked at."""
@@ -255,15 +241,6 @@ def test_a_megabyte_in_every_field(text: str) -> None:
     parts += [bash("make", text), edit("a.py", text, text, text)]
     assert len(steps(session(*parts, ask=text))) == 4
     loop_in(session(*parts, ask=text))
-
-
-@pytest.mark.timeout(60)
-def test_five_thousand_steps() -> None:
-    """A session of a night: every step folded and looked at, in loops that are never quite one."""
-    row: list[Step] = []
-    for i in range(5_000):
-        row.append(step_of(bash(f"make {i % 7}", f"out {i * i % 11}", i % 2)))
-        found(row[-SIZE:])
 
 
 def test_names_are_short_single_lines_without_secrets() -> None:

@@ -227,17 +227,6 @@ async def test_a_persons_compaction_of_other_work_is_told(
     assert (w.host.prompts, w.looks) == ([], 0)
 
 
-@pytest.mark.shows("I6")
-async def test_the_verdict_of_an_earlier_task_does_not_count(w: World) -> None:
-    """A new message is a new task; the "incomplete" of the one before helps nobody on."""
-    await w.incomplete()
-    await w.host.types("ses_a", "Something else")
-    await w.host.answers("ses_a", "Looking.")
-    await w.host.compacts("ses_a")
-    await w.sim.later(DUE_S)
-    assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [ON_REQUEST])
-
-
 @pytest.mark.shows("I32")
 async def test_the_host_continues_by_itself(w: World) -> None:
     """An automatic compaction that the host continues needs nothing; what follows is judged once."""
@@ -346,20 +335,6 @@ async def test_it_outranks_a_nudge(w: World) -> None:
     assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
 
 
-async def test_it_takes_the_place_of_a_nudge(w: World) -> None:
-    """Feedback that nothing followed would be nudged; the compaction comes first, and is alone."""
-    w.host.ignores = True
-    await w.incomplete()
-    assert w.pending is not None
-    assert w.pending.kind == "nudge"
-    await w.host.compacts("ses_a")
-    assert w.pending.kind == "compaction"
-    w.llm.add(answer("continue_task"))
-    await w.sim.later(DUE_S)
-    await w.sim.later(EVER_S)
-    assert [n.startswith(CONTINUE) for n in w.nudges] == [True]
-
-
 @pytest.mark.shows("I32")
 async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
     """Feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
@@ -380,18 +355,6 @@ async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
         assert "feedback above is still open" in nudge
         await w.sim.later(EVER_S)
         assert len(w.nudges) == 1
-
-
-@pytest.mark.shows("I32")
-async def test_a_short_busy_does_not_take_it_away(w: World) -> None:
-    """The host says busy and idle again before the look, and nothing came of it: the look comes."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    await w.host.busy("ses_a")
-    await w.host.idle("ses_a")
-    w.llm.add(answer("continue_task"))
-    await w.sim.later(DUE_S)
-    assert len(w.nudges) == 1
 
 
 # --- people ---------------------------------------------------------------------------------------------
@@ -451,21 +414,6 @@ async def test_work_that_ended_while_the_model_thought(w: World) -> None:
 # --- whom it does not concern -----------------------------------------------------------------------------
 
 
-@pytest.mark.shows("I1", "I17")
-@pytest.mark.parametrize("whose", ["child", "judge"])
-async def test_sessions_that_are_not_the_persons(w: World, whose: str) -> None:
-    """A sub-agent's and a judge's own compactions are nobody's business."""
-    await w.host.create("ses_a", parent="ses_p" if whose == "child" else "")
-    if whose == "judge":
-        await w.host.emit("judge.created", sessionID="ses_a")
-    await w.host.types("ses_a")
-    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
-    await w.host.compacts("ses_a", auto=True)
-    assert w.pending is None
-    await w.sim.later(DUE_S)
-    assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
-
-
 @pytest.mark.shows("I40")
 @pytest.mark.parametrize("setting", ["[compaction]\nenabled = false\n", "enabled = false\n"])
 async def test_the_settings_switch_it_off(make: Make, setting: str) -> None:
@@ -477,19 +425,6 @@ async def test_the_settings_switch_it_off(make: Make, setting: str) -> None:
         assert w.pending is None
         await w.sim.later(DUE_S)
         assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
-
-
-async def test_observe_sends_nothing(make: Make) -> None:
-    """`judge.mode = "observe"`: it is looked at and logged; neither the agent nor the person hears of it."""
-    async with make('[judge]\nmode = "observe"\n') as w:
-        w.llm.add(INCOMPLETE, answer("continue_task"))
-        await w.begin()
-        await w.host.works("ses_a")
-        await w.sim.settle()
-        assert w.verdict()["state"] == "incomplete"
-        await w.host.compacts("ses_a")
-        await w.sim.later(DUE_S)
-        assert (w.looks, w.host.prompts, w.host.toasts) == (1, [], [])
 
 
 @pytest.mark.shows("I18", "I30")
@@ -517,47 +452,6 @@ async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> No
 
 
 # --- identity, and what follows ----------------------------------------------------------------------------
-
-
-@pytest.mark.shows("I7")
-async def test_message_counts_do_not_matter(w: World) -> None:
-    """Older messages are gone after the compaction; the task is still the same one, by its id."""
-    await w.begin("An earlier task")
-    w.llm.add(COMPLETE, INCOMPLETE)
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    w.clock.advance(1)
-    task = await w.host.types("ses_a")
-    await w.host.works("ses_a", tools=(write("a.py"),))
-    await w.sim.settle()
-    messages = w.host.sessions["ses_a"].messages
-    at = next(i for i, m in enumerate(messages) if m["info"]["id"] == task)
-    await w.host.compacts("ses_a")
-    del messages[:at]
-    w.llm.add(answer("continue_task"))
-    await w.sim.later(DUE_S)
-    assert (len(w.nudges), w.host.prompts[-1].task) == (1, task)
-
-
-@pytest.mark.shows("I4", "I5")
-async def test_what_follows_is_judged_as_ever(w: World) -> None:
-    """The nudge opens no task and resets no counter; the next idle is judged in the same task."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    before = w.sim.daemon.world.sessions.get("ses_a")
-    w.llm.add(answer("continue_task"), INCOMPLETE, COMPLETE)
-    await w.sim.later(DUE_S)
-    await w.host.works("ses_a", "The test is there.", tools=(write("a.py"),))
-    await w.sim.settle()
-    after = w.sim.daemon.world.sessions.get("ses_a")
-    assert before is not None
-    assert after is not None
-    assert (before.attempts, after.attempts, after.task) == (1, 2, before.task)
-    assert w.verdict()["attempt"] == 2
-    await w.host.works("ses_a", "And it passes.", tools=(write("b.py"),))
-    await w.sim.settle()
-    assert w.verdict()["state"] == "complete"
-    assert (len(w.nudges), len(w.host.prompts)) == (1, 3)
 
 
 @pytest.mark.shows("I8")
@@ -614,36 +508,6 @@ async def test_killed_before_it_is_due(w: World) -> None:
     assert (len(w.nudges), w.looks) == (1, 1)
 
 
-@pytest.mark.shows("I32", "I35")
-async def test_killed_while_it_waits_for_idle(make: Make) -> None:
-    """Between two attempts; the session became idle while the daemon was away."""
-    async with make(QUIET) as w:
-        await w.incomplete()
-        await w.host.compacts("ses_a", busy=True)
-        await w.sim.later(DUE_S)
-        await w.kill()
-        await w.host.idle("ses_a")
-        w.clock.advance(10)
-        await w.restart()
-        assert w.nudges == []
-        w.llm.add(answer("continue_task"))
-        await w.sim.later(6)
-        assert len(w.nudges) == 1
-
-
-@pytest.mark.shows("I10")
-async def test_killed_for_too_long(w: World) -> None:
-    """A look that is overdue by more than its length is dropped; a person may have gone on long ago."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    await w.sim.settle()
-    await w.kill()
-    w.clock.advance(60)
-    await w.restart()
-    await w.sim.later(1)
-    assert (w.nudges, w.looks, w.pending) == ([], 0, None)
-
-
 @pytest.mark.shows("I32", "I42")
 @pytest.mark.parametrize("arrived", [True, False])
 @pytest.mark.slow("daemons are killed and started again")
@@ -673,18 +537,3 @@ async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> 
     await w.sim.later(EVER_S)
     assert (len(w.nudges), w.looks) == (1, 1)
     assert w.sim.daemon.world.outbox.open() == []
-
-
-@pytest.mark.shows("I35")
-async def test_it_waits_for_its_host(w: World) -> None:
-    """Due while the host is away, it is looked at when the host is back in time."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    await w.sim.settle()
-    await w.host.disconnect()
-    await w.sim.later(5)
-    assert w.looks == 0
-    w.llm.add(answer("continue_task"))
-    await w.host.connect(w.sim.daemon)
-    await w.sim.later(6)
-    assert len(w.nudges) == 1

@@ -255,17 +255,6 @@ async def test_busy_and_silent_the_person_is_told(w: World) -> None:
     assert len(w.host.toasts) == 1
 
 
-@pytest.mark.shows("I29", "I30")
-async def test_activity_and_young_silence_are_left_alone(w: World) -> None:
-    """A long streamed answer is working; the host tells of activity every 5 s at most."""
-    await w.begin()
-    await w.host.answers("ses_a", "", finish="")
-    for _ in range(20):
-        await w.host.emit("activity", sessionID="ses_a", bytes=100)
-        await w.sim.later(29)
-    assert (w.llm.prompts, w.host.toasts) == ([], [])
-
-
 async def test_an_answer_while_the_model_thinks_counts(w: World) -> None:
     """What came while the question was asked makes its answer stale."""
     await w.begin()
@@ -413,20 +402,6 @@ async def test_one_nudge_when_nothing_follows_feedback(w: World) -> None:
     assert len(w.llm.prompts) == 1
 
 
-@pytest.mark.shows("I5", "I10")
-async def test_work_after_feedback_needs_no_nudge(w: World) -> None:
-    """The agent went on; the next idle is judged as ever, and no nudge is left over."""
-    w.llm.add(INCOMPLETE, COMPLETE)
-    await w.begin()
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    await w.host.works("ses_a", "Now it is done.", tools=(write("a.py"),))
-    await w.sim.settle()
-    await w.sim.later(120)
-    assert w.nudges == []
-    assert w.verdict()["state"] == "complete"
-
-
 @pytest.mark.shows("I4", "I5")
 async def test_a_nudge_is_no_human_message(w: World) -> None:
     """A nudge opens no task, resets no counter, and what follows it is judged."""
@@ -488,14 +463,3 @@ async def test_an_overdue_nudge_is_dropped(w: World) -> None:
     await w.sim.settle()
     await w.sim.later(1)
     assert w.nudges == []
-
-
-async def test_a_nudge_waits_for_its_host(w: World) -> None:
-    """Due while the host is away, it goes out when the host is back in time."""
-    await _ignored(w)
-    await w.host.disconnect()
-    await w.sim.later(35)
-    assert w.nudges == []
-    await w.host.connect(w.sim.daemon)
-    await w.sim.later(6)
-    assert len(w.nudges) == 1

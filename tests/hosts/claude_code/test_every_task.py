@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.core.errors import Unavailable
 from daemon.hosts.claude_code.transcript import TranscriptReader, every_task
 from tests.support.hosts.claude_code_story import FOLDER, Story
 
@@ -50,15 +48,3 @@ def test_what_the_person_went_back_on_is_not_there(tmp_path: Path) -> None:
     told(story, "better")
     path.write_bytes(story.data())
     assert requests(path) == [["one"], ["better"]]
-
-
-def test_what_is_no_session_is_empty_or_refused(tmp_path: Path) -> None:
-    """No file, an empty one, noise; a pipe is not waited for."""
-    (tmp_path / "empty.jsonl").write_bytes(b"")
-    (tmp_path / "noise.jsonl").write_bytes(b"\x00\xff\n[[[[\n" * 100)
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    for name in ("gone", "empty", "noise"):
-        found = every_task(tmp_path / f"{name}.jsonl")
-        assert (found.session, found.messages) == (name, ())
-    with pytest.raises(Unavailable, match="not a regular file"):
-        every_task(tmp_path / "pipe.jsonl")

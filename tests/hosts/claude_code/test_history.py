@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.errors import Unavailable
 from daemon.core.transcript import Said
 from daemon.hosts.claude_code import past as history
 from daemon.hosts.claude_code.past import said_in
@@ -216,15 +215,6 @@ def test_a_line_that_is_being_written(tmp_path: Path) -> None:
     again, cursor = read(path, cursor)
     assert again == found
     assert read(path, cursor)[0] == []
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    """A missing one is none; a folder and a FIFO are refused at once."""
-    assert said_in(tmp_path / "none.jsonl", None, print) is None
-    os.mkfifo(tmp_path / "fifo.jsonl")
-    for path in (tmp_path, tmp_path / "fifo.jsonl"):
-        with pytest.raises(Unavailable):
-            said_in(path, None, print)
 
 
 def test_long_lines_and_long_talks_need_little(tmp_path: Path) -> None:

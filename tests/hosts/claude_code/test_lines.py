@@ -231,16 +231,6 @@ def test_a_list_where_a_word_stands_is_no_word(story: Story, odd: object) -> Non
     assert [(t.text, t.status) for t in found.todos] in ([("b", "pending")], [])
 
 
-def test_half_characters_are_read(story: Story) -> None:
-    """A text cut in the middle of an emoji is not lost."""
-    story.human("One")
-    story.say("Done")
-    data = story.data().replace(b'"Done"', b'"Done \\ud83d"')
-    turn = transcript_of(data, "f").turn
-    assert turn is not None
-    assert turn.text == "Done �"
-
-
 def test_lines_are_found_bulky_by_their_own_type_only(story: Story) -> None:
     """A text that speaks of a bulky type is read; one that is bulky is not, wherever it stands."""
     story.human('{"type":"api-request","x":1}')

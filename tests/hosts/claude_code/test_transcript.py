@@ -61,20 +61,6 @@ def test_a_file_that_is_not_there_yet(path: Path) -> None:
     assert live.found
 
 
-def test_a_torn_last_line_waits_for_its_end(path: Path) -> None:
-    """Half a line says nothing; its other half makes it whole."""
-    data = talk().data()
-    live = reader(path)
-    cut = data.rindex(b'"did 2"') + 3
-    path.write_bytes(data[:cut])
-    before = live.read("did 2")
-    assert (before.messages[-1].text, live.found) == ("", False)
-    with path.open("ab") as file:
-        file.write(data[cut:])
-    assert live.read("did 2") == transcript_of(data, "f")
-    assert live.found
-
-
 def test_a_lagging_file_says_that_the_final_text_is_not_there(path: Path) -> None:
     """The Stop hook may come before the line: the text of an earlier turn is not taken for it."""
     story = talk(1)

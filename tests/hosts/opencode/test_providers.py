@@ -13,12 +13,6 @@ from daemon.core.errors import BadReply
 from daemon.hosts.opencode.messages import LONGEST, MOST, parse_providers
 
 
-def test_ids_of_providers_and_models() -> None:
-    """In the host's order, each once."""
-    data = {"providers": [{"id": "b", "models": ["m2", "m1", "m2"]}, {"id": "a", "models": ["x"]}]}
-    assert list(parse_providers(data).items()) == [("b", ("m2", "m1")), ("a", ("x",))]
-
-
 @pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     ("providers", "found"),
@@ -36,24 +30,6 @@ def test_ids_of_providers_and_models() -> None:
 def test_one_bad_item_costs_only_itself(providers: list[Any], found: dict[str, Any]) -> None:
     """Odd types, empty and endless ids, repeats and newer fields are left out."""
     assert parse_providers({"providers": providers, "newer": 1}) == found
-
-
-@pytest.mark.shows("I36")
-@pytest.mark.parametrize("data", [{}, {"providers": None}, b"null"])
-def test_a_host_without_providers(data: Any) -> None:
-    """Nothing where nothing is."""
-    if data == {"providers": None}:
-        with pytest.raises(BadReply):
-            parse_providers(data)
-    else:
-        assert parse_providers(data) == {}
-
-
-@pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"\xff", b'{"providers": {}}', b"[" * 100_000])
-def test_what_is_no_answer_at_all(data: bytes) -> None:
-    """Only a body that is not of the form raises, and only ``BadReply``."""
-    with pytest.raises(BadReply):
-        parse_providers(data)
 
 
 @pytest.mark.shows("I44")

@@ -51,20 +51,6 @@ def test_each_stop_has_its_own_todos() -> None:
     assert first.transcript.directory == "/repo"
 
 
-def test_a_list_that_was_cleared() -> None:
-    """An empty list is a list too."""
-    empty = todos("pending")
-    empty["state"]["input"]["todos"] = []
-    messages = [
-        user("m1", "Go"),
-        agent("m2", "A.", todos("pending")),
-        user("m3", "Go"),
-        agent("m4", "B.", empty),
-    ]
-    first, second = stops_of_export([*messages, user("m5", "Go")])
-    assert (len(first.transcript.todos), second.transcript.todos) == (1, ())
-
-
 def test_each_stop_is_as_the_export_was_then() -> None:
     """As if the session had been exported at that moment."""
     messages = json.loads(EXPORT.read_text("utf-8"))["messages"]
