@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from ..core.errors import BadReply
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Wire = Raw | bytes | dict[str, Any]
 T = TypeVar("T")
 
+MOST_WRONG: Final = 100  # values in one body
+_PLACE: Final = re.compile(r"\.(\w{1,60})|\[(\d{1,9})\]")  # of a value, as msgspec names it
 MAX_NUMBER: Final = 1 << 53  # JavaScript has no exact integers beyond this
 
 
@@ -34,6 +39,34 @@ def decode(data: Wire, form: type[T]) -> T:
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise BadReply(str(error), _head(wire)) from None
     return found or form()
+
+
+def decode_most(data: Wire, form: type[T], on_skip: Callable[[str], None]) -> T:
+    """``data`` as ``form`` without the values of a wrong type: of a list the item goes in which one stands.
+    ``on_skip`` is told why. Raises ``BadReply`` where nothing of the form is there.
+    """
+    try:
+        return decode(data, form)
+    except BadReply:
+        most = decode(data, dict[str, Any])
+    for _ in range(MOST_WRONG):
+        try:
+            return msgspec.convert(most, form)
+        except msgspec.ValidationError as error:
+            why = str(error)
+        path = _PLACE.findall(why.rpartition(" - at ")[2])
+        if not path:
+            raise BadReply(why)
+        on_skip(why)
+        _remove(most, [int(number) if number else name for name, number in path])
+    raise BadReply(f"more than {MOST_WRONG} values have a wrong type")
+
+
+def _remove(found: Any, path: list[str | int]) -> None:  # noqa: ANN401 - any JSON
+    last = max((i for i, key in enumerate(path) if isinstance(key, int)), default=len(path) - 1)
+    for key in path[:last]:
+        found = found[key]
+    del found[path[last]]
 
 
 _DECODERS: Final[

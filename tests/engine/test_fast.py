@@ -89,7 +89,7 @@ async def test_a_host_is_asked_every_five_minutes() -> None:
 
 
 @pytest.mark.shows("I36")
-@pytest.mark.parametrize("answer", [Unavailable("unknown order providers"), [], 7, {"providers": {}}])
+@pytest.mark.parametrize("answer", [Unavailable("unknown order providers"), [], 7])
 async def test_a_host_that_does_not_say(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """An older shim or an odd answer: nothing known, said once in the log, asked again soon."""
     d = Desk(answer=answer)

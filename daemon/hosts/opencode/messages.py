@@ -7,11 +7,10 @@ out, and ``on_skip`` is told why. Only a body that is no JSON object raises ``Ba
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Struct, field
 
-from ...core.errors import BadReply
 from ...core.given import cited_ids
 from ...core.transcript import (
     Compaction,
@@ -23,7 +22,7 @@ from ...core.transcript import (
     ToolStatus,
     Transcript,
 )
-from ..wire import Wire, decode, milliseconds
+from ..wire import Wire, decode_most, milliseconds
 from .events import Error, Info
 
 if TYPE_CHECKING:
@@ -31,13 +30,11 @@ if TYPE_CHECKING:
 
     from ...core.fast import Offered
 
-TOOL_STATUSES: Final = frozenset(get_args(ToolStatus))
 MAX_ID: Final = 200
 MAX_CITED: Final = 100
 MOST_MODELS: Final = 10_000  # ids in all; the shim sends at most half as many
 OWN_COMMAND: Final = "The following tool was executed by the user"
 MAX_AMOUNT: Final = 1e12  # of tokens or USD; more than that is nonsense
-TODO_STATUSES: Final = frozenset(get_args(TodoStatus))
 
 
 class _Time(Struct):
@@ -46,9 +43,9 @@ class _Time(Struct):
 
 
 class _Header(Struct):
-    id: str | None = None
+    id: Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+    role: Literal["user", "assistant"]
     parent: str | None = field(name="parentID", default=None)
-    role: str = ""
     agent: str | None = None
     provider: str | None = field(name="providerID", default=None)
     model: str | None = field(name="modelID", default=None)
@@ -62,7 +59,7 @@ class _Header(Struct):
 
 
 class _ToolState(Struct):
-    status: str = ""
+    status: ToolStatus
     input: Any = None
     output: str | None = None
     cut: float | None = None
@@ -88,18 +85,13 @@ class _Part(Struct):
 
 
 class _Message(Struct):
-    info: _Header = field(default_factory=_Header)
+    info: _Header
     parts: list[_Part] | None = None
 
 
-class _LooseMessage(Struct):
-    info: _Header = field(default_factory=_Header)
-    parts: Raw = Raw(b"null")
-
-
 class _Todo(Struct):
+    status: TodoStatus
     content: str = ""
-    status: str = ""
 
 
 class _Read(Struct):
@@ -107,9 +99,9 @@ class _Read(Struct):
     busy: bool | None = None
     undone: bool | None = None
     readonly: bool | None = None
-    session: Raw = Raw(b"null")
-    messages: Raw = Raw(b"null")
-    todos: Raw = Raw(b"null")
+    session: Info | None = None
+    messages: list[_Message] | None = None
+    todos: list[_Todo] | None = None
 
 
 def parse_transcript(
@@ -126,31 +118,22 @@ def parse_transcript(
     ``is_ours`` says whether the store knows an order id: a part with an unknown one is a person's copy of our
     text, and human. Messages keep the host's order, because its clock may jump.
     """
-    skip = on_skip or (lambda _reason: None)
-    read = decode(data, _Read)
-    try:
-        info = decode(read.session, Info)
-    except BadReply as error:
-        skip(f"session: {error}")
-        info = Info()
+    read = decode_most(data, _Read, on_skip or (lambda _reason: None))
     messages: dict[str, Message] = {}
     own_commands: set[str] = set()
-    for i, wire in enumerate(_messages(read.messages, skip)):
-        message_id = wire.info.id
-        if not message_id or len(message_id) > MAX_ID or wire.info.role not in {"user", "assistant"}:
-            skip(f"messages[{i}]: no id or one that is too long, or the role {(wire.info.role or '')[:50]!r}")
-            continue
+    for wire in read.messages or ():
         if _is_own_command(wire):
-            own_commands.add(message_id)
-        if message_id in own_commands or wire.info.parent in own_commands:
+            own_commands.add(wire.info.id)
+        if wire.info.id in own_commands or wire.info.parent in own_commands:
             continue
         # a repeated id replaces the older text and keeps its place
-        messages[message_id] = _message(message_id, wire, is_ours, skip)
+        messages[wire.info.id] = _message(wire, is_ours)
+    info = read.session or Info()
     parent, title, folder = info.told
     return Transcript(
         session=info.id or session,
         messages=tuple(messages.values()),
-        todos=_todos(read.todos, skip),
+        todos=tuple(Todo(todo.content, todo.status) for todo in read.todos or ()),
         busy=bool(read.busy),
         parent=parent,
         title=title,
@@ -161,37 +144,12 @@ def parse_transcript(
     )
 
 
-def _messages(raw: Raw, skip: Callable[[str], None]) -> list[_Message]:
-    """Decode all messages at once, or part by part when a type is wrong: then only bad parts are lost."""
-    try:
-        return decode(raw, list[_Message])
-    except BadReply:
-        pass
-    found: list[_Message] = []
-    for i, item in enumerate(_items(raw, "messages", skip)):
-        try:
-            loose = decode(item, _LooseMessage)
-        except BadReply as error:
-            skip(f"messages[{i}]: {error}")
-            continue
-        parts: list[_Part] = []
-        for j, part in enumerate(_items(loose.parts, f"messages[{i}].parts", skip)):
-            try:
-                parts.append(decode(part, _Part))
-            except BadReply as error:
-                skip(f"messages[{i}].parts[{j}]: {error}")
-        found.append(_Message(loose.info, parts))
-    return found
-
-
 def _is_own_command(wire: _Message) -> bool:
     """Whether the person ran a shell command (`!ls`), which the host stores as a user message of its own."""
     return wire.info.role == "user" and [p.text for p in wire.parts or ()] == [OWN_COMMAND]
 
 
-def _message(
-    message_id: str, wire: _Message, is_ours: Callable[[str], bool], skip: Callable[[str], None]
-) -> Message:
+def _message(wire: _Message, is_ours: Callable[[str], bool]) -> Message:
     info, parts = wire.info, wire.parts or []
     order = ""
     typed: list[str] = []
@@ -208,10 +166,7 @@ def _message(
             if part.order and not order and is_ours(part.order):
                 order = part.order
         elif part.type == "tool":
-            call = _call(part, f"{message_id}/{i}")
-            if call is None:
-                skip(f"message {message_id}, part {i}: a tool call without a known status")
-            else:
+            if (call := _call(part, f"{info.id}/{i}")) is not None:
                 calls[call.id] = call
         elif part.type == "file":
             attached.append(part.name or "a file")
@@ -224,8 +179,8 @@ def _message(
         typed = [f"[attached: {', '.join(attached)}]"]
     time, error = info.time or _Time(), info.error or Error()
     return Message(
-        id=message_id,
-        role="user" if info.role == "user" else "assistant",
+        id=info.id,
+        role=info.role,
         at=milliseconds(time.created),
         text="\n\n".join(text for text in (typed if human else said) if text),
         human=human,
@@ -253,13 +208,13 @@ def _amount(value: object) -> float | None:
 
 
 def _call(part: _Part, fallback_id: str) -> ToolCall | None:
-    state = part.state or _ToolState()
-    if state.status not in TOOL_STATUSES:
+    state = part.state
+    if state is None:
         return None
     return ToolCall(
         id=part.call or part.id or fallback_id,
         tool=part.tool or "",
-        status=cast("ToolStatus", state.status),
+        status=state.status,
         input=state.input if isinstance(state.input, dict) else {},
         output=state.output or "",
         error=state.error or "",
@@ -271,40 +226,19 @@ def _call(part: _Part, fallback_id: str) -> ToolCall | None:
     )
 
 
-def _todos(raw: Raw, skip: Callable[[str], None]) -> tuple[Todo, ...]:
-    found: list[Todo] = []
-    for i, item in enumerate(_items(raw, "todos", skip)):
-        try:
-            todo = decode(item, _Todo)
-        except BadReply as error:
-            skip(f"todos[{i}]: {error}")
-            continue
-        if todo.status in TODO_STATUSES:
-            found.append(Todo(todo.content, cast("TodoStatus", todo.status)))
-        else:
-            skip(f"todos[{i}]: the status {todo.status!r}")
-    return tuple(found)
-
-
-def _items(raw: Raw, name: str, skip: Callable[[str], None]) -> list[Raw]:
-    """The items of a list; none when it is no list (``messages`` may be ``{}``, I36)."""
-    try:
-        return decode(raw, list[Raw])
-    except BadReply as error:
-        skip(f"{name}: {error}")
-        return []
-
-
 # Which models are offered
 
 
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+
+
 class _Provider(Struct):
-    id: str = ""
-    models: list[object] = field(default_factory=list)
+    id: Name
+    models: list[Name] = field(default_factory=list)
 
 
 class _Providers(Struct):
-    providers: list[Raw] = field(default_factory=list)
+    providers: list[_Provider] = field(default_factory=list)
 
 
 def parse_providers(data: Wire) -> Offered:
@@ -313,14 +247,9 @@ def parse_providers(data: Wire) -> Offered:
     """
     offered: dict[str, tuple[str, ...]] = {}
     left = MOST_MODELS
-    for item in decode(data, _Providers).providers:
-        try:
-            provider = decode(item, _Provider)
-        except BadReply:
-            continue
-        ids = dict.fromkeys(m for m in provider.models if isinstance(m, str) and 0 < len(m) <= MAX_ID)
-        kept = tuple(ids)[:left]
-        if 0 < len(provider.id) <= MAX_ID and provider.id not in offered and kept:
+    for provider in decode_most(data, _Providers, lambda _reason: None).providers:
+        kept = tuple(dict.fromkeys(provider.models))[:left]
+        if kept and provider.id not in offered:
             offered[provider.id] = kept
             left -= len(kept)
     return offered

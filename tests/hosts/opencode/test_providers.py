@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply
-from daemon.hosts.opencode.messages import LONGEST, MOST, parse_providers
+from daemon.hosts.opencode.messages import MAX_ID, MOST_MODELS, parse_providers
 
 
 @pytest.mark.shows("I36")
@@ -21,8 +21,8 @@ from daemon.hosts.opencode.messages import LONGEST, MOST, parse_providers
         ([7, None, "x", [], {}], {}),
         ([{"id": 1, "models": ["m"]}, {"id": "", "models": ["m"]}, {"id": "p"}], {}),
         ([{"id": "p", "models": {"m": {}}}, {"id": "q", "models": ["m"]}], {"q": ("m",)}),
-        ([{"id": "p", "models": [7, None, "", "m", {}, "x" * (LONGEST + 1)]}], {"p": ("m",)}),
-        ([{"id": "x" * (LONGEST + 1), "models": ["m"]}], {}),
+        ([{"id": "p", "models": [7, None, "", "m", {}, "x" * (MAX_ID + 1)]}], {"p": ("m",)}),
+        ([{"id": "x" * (MAX_ID + 1), "models": ["m"]}], {}),
         ([{"id": "p", "models": ["m"]}, {"id": "p", "models": ["n"]}], {"p": ("m",)}),
         ([{"id": "p", "models": ["m"], "key": "k", "newer": [1]}], {"p": ("m",)}),
     ],
@@ -36,7 +36,7 @@ def test_one_bad_item_costs_only_itself(providers: list[Any], found: dict[str, A
 def test_what_is_kept_is_bounded() -> None:
     """Ten thousand ids in all."""
     data = {"providers": [{"id": f"p{n}", "models": [f"m{i}" for i in range(4_000)]} for n in range(5)]}
-    assert sum(map(len, parse_providers(data).values())) == MOST
+    assert sum(map(len, parse_providers(data).values())) == MOST_MODELS
 
 
 @pytest.mark.shows("I36")
