@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from ...core.errors import BadReply
 from ...core.given import cited_ids
 from ...core.transcript import Compaction
 from ..cuts import OUTPUT, TEXT, cut, cut_deep, cut_output, size_of
 from ..jsonl import HEAD
-from ..wire import decode, text_or_empty
+from ..wire import decode_most
 
 if TYPE_CHECKING:
     from ...core.transcript import ToolStatus
@@ -136,50 +136,89 @@ _NO_GOAL: Final = frozenset({"", "clear", "status", "stop", "off", "cancel", "re
 _ARGUMENTS: Final = re.compile(r"<command-args>([^<]{0,20000})")
 
 
+class Block(Struct):
+    """One block of a message: text, thinking, a call (``tool_use``), or a result (``tool_result``)."""
+
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+    call: str = field(name="tool_use_id", default="")
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+
+
+Content = str | list[Block] | None
+
+
 class _Message(Struct):
-    id: Any = None
-    model: Any = None
-    content: Any = None
-    stop_reason: Any = None
-    usage: Any = None
+    id: str = ""
+    model: str | None = None
+    content: Content = None
+    stop_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+class _Origin(Struct):
+    kind: str = ""
 
 
 class _Attachment(Struct, rename="camel"):
-    type: Any = None
-    command_mode: Any = None
-    prompt: Any = None
-    origin: Any = None
-    is_meta: Any = None
+    type: str = ""
+    command_mode: str | None = None
+    prompt: Content = None
+    origin: _Origin | None = None
+    is_meta: bool | None = None
+
+
+class _Compact(Struct):
+    trigger: str = ""
+
+
+class Own(Struct, rename="camel"):
+    """Those fields of the tools' own results that are read here."""
+
+    stdout: str | None = None
+    stderr: str | None = None
+    interrupted: bool | None = None
+    background_task_id: str | None = None
+    return_code_interpretation: Any = None
+    answers: dict[str, Any] | None = None
+    questions: Any = None
+    task: Any = None
+    agent_id: str | None = None
 
 
 class _Line(Struct, rename="camel"):
-    """The fields of all kinds of lines. A field of type ``Any`` is checked before it is used."""
+    """The fields of all kinds of lines."""
 
-    type: Any = None
-    uuid: Any = None
-    parent: Any = field(name="parentUuid", default=UNSET)
-    is_sidechain: Any = None
-    is_meta: Any = None
-    is_compact_summary: Any = None
-    is_visible_in_transcript_only: Any = None
-    is_api_error_message: Any = None
+    uuid: str = ""
+    type: str = ""
+    parent: str | UnsetType | None = field(name="parentUuid", default=UNSET)
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_visible_in_transcript_only: bool | None = None
+    is_api_error_message: bool | None = None
     message: _Message | None = None
     attachment: _Attachment | None = None
-    tool_use_result: Raw | UnsetType = UNSET
+    own: Own | str | list[Any] | None = field(name="toolUseResult", default=None)
     source_tool: Any = field(name="sourceToolAssistantUUID", default=None)
-    timestamp: Any = None
-    cwd: Any = None
-    session_id: Any = None
-    prompt_id: Any = None
-    permission_mode: Any = None
-    prompt_source: Any = None
-    origin: Any = None
-    user_feedback: Any = None
-    tool_denial_kind: Any = None
-    subtype: Any = None
-    compact_metadata: Any = None
-    prevented_continuation: Any = None
-    error: Any = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    prompt_id: str | None = None
+    permission_mode: str | None = None
+    prompt_source: str | None = None
+    origin: _Origin | None = None
+    user_feedback: str | None = None
+    tool_denial_kind: str | None = None
+    subtype: str | None = None
+    compact_metadata: _Compact | None = None
+    prevented_continuation: bool | None = None
+    error: str | None = None
 
 
 _LINES: Final = msgspec.json.Decoder(_Line)
@@ -192,122 +231,103 @@ def is_bulky(head: bytes | bytearray) -> bool:
 
 
 def entry_of(line: bytes, *, agent: bool = False) -> Entry | None:
-    """The line as an entry; None if it is no JSON or has no place in the conversation (rule 1).
+    """The line as an entry; None if it is no JSON or has no place in the conversation (rule 1). A value of
+    another type is left out.
 
     ``agent``: the file is a sub-agent's own, whose lines stand beside every conversation.
     """
     try:
+        wire = _LINES.decode(line)
+    except (ValueError, RecursionError):
         try:
-            wire = _LINES.decode(line)
-        except ValueError:
-            wire = decode(line, _Line)  # mends half characters
-        if (wire.is_sidechain is True and not agent) or not isinstance(wire.uuid, str) or not wire.uuid:
+            wire = decode_most(line, _Line, lambda _why: None)
+        except (BadReply, RecursionError):
             return None
-        return _entry(wire)
-    except (BadReply, RecursionError):
-        return None
+    return None if not wire.uuid or (wire.is_sidechain and not agent) else _entry(wire)
 
 
 def _entry(wire: _Line) -> Entry:
     match wire.type:
         case "assistant":
-            return _answer(wire)
+            return _answer(wire, wire.message or _Message())
         case "user":
-            return _user(wire)
+            return _user(wire, wire.message or _Message())
         case "attachment":
-            return _attached(wire)
+            return _attached(wire, wire.attachment or _Attachment())
         case "system" if wire.subtype == "compact_boundary":
-            trigger = wire.compact_metadata.get("trigger") if isinstance(wire.compact_metadata, dict) else ""
-            return _made(wire, "boundary", compaction="auto" if trigger == "auto" else "manual")
-        case "system" if wire.subtype == "stop_hook_summary" and wire.prevented_continuation is True:
+            auto = wire.compact_metadata is not None and wire.compact_metadata.trigger == "auto"
+            return _made(wire, "boundary", compaction="auto" if auto else "manual")
+        case "system" if wire.subtype == "stop_hook_summary" and wire.prevented_continuation:
             return _made(wire, "interrupt", _ENDED)
         case _:
             return _made(wire, "link")
 
 
 def _made(wire: _Line, kind: Kind, text: str = "", **more: Any) -> Entry:  # noqa: ANN401 - fields of Entry
-    parent = wire.parent
+    parent = "" if isinstance(wire.parent, UnsetType) else wire.parent
+    session = (wire.session_id or "")[:200]
     if kind == "link":
-        return Entry(
-            kind=kind, uuid=wire.uuid, parent=_parent(parent), session=text_or_empty(wire.session_id)[:200]
-        )
+        return Entry(kind=kind, uuid=wire.uuid, parent=parent, session=session)
     kept = cut(text, TEXT)[0]
     return Entry(
         kind=kind,
         uuid=wire.uuid,
-        parent=_parent(parent),
-        at=_epoch_ms(wire.timestamp),
+        parent=parent,
+        at=_epoch_ms(wire.timestamp or ""),
         text=kept,
-        session=text_or_empty(wire.session_id)[:200],
-        cwd=text_or_empty(wire.cwd)[:4096],
-        prompt=text_or_empty(wire.prompt_id)[:200],
-        mode=text_or_empty(wire.permission_mode)[:40],
+        session=session,
+        cwd=(wire.cwd or "")[:4096],
+        prompt=(wire.prompt_id or "")[:200],
+        mode=(wire.permission_mode or "")[:40],
         size=len(kept) + more.pop("size", 0) + 200,
         **more,
     )
 
 
-def _parent(value: object) -> str | None:
-    return None if value is None else value if isinstance(value, str) else ""
-
-
-def _answer(wire: _Line) -> Entry:
-    message = wire.message or _Message()
-    content = message.content if isinstance(message.content, list) else []
-    uses = tuple([_use(b) for b in content[:MAX_BLOCKS] if _is(b, "tool_use")])
-    said = text_of(message.content)
-    failed = wire.is_api_error_message is True
-    model = text_or_empty(message.model)
+def _answer(wire: _Line, message: _Message) -> Entry:
+    blocks = blocks_of(message.content)
+    uses = tuple([_use(b) for b in blocks if b.type == "tool_use"])
+    thoughts = [b.thinking for b in blocks if b.type == "thinking"]
+    model = message.model or ""
     return _made(
         wire,
         "answer",
-        said,
-        message=text_or_empty(message.id)[:200] or wire.uuid,
+        text_of(message.content),
+        message=message.id[:200] or wire.uuid,
         model="" if model.startswith("<") else model[:200],
-        stop=text_or_empty(message.stop_reason)[:40],
-        error=(text_or_empty(wire.error)[:100] or "APIError") if failed else "",
-        tokens=_tokens(message.usage),
+        stop=(message.stop_reason or "")[:40],
+        error=((wire.error or "")[:100] or "APIError") if wire.is_api_error_message else "",
+        tokens=_tokens(message.usage or {}),
         uses=uses,
-        cited=_cited(content),
+        cited=cited_ids(thoughts)[:MAX_CITED] if thoughts else (),
         size=sum([size_of(u.input) for u in uses]) if uses else 0,
     )
 
 
-def _cited(content: list[Any]) -> tuple[str, ...]:
-    """The names of the points that the agent cited while it thought. Nothing else is kept of that."""
-    thoughts = [b.get("thinking") for b in content[:MAX_BLOCKS] if _is(b, "thinking")]
-    return cited_ids(t for t in thoughts if isinstance(t, str))[:MAX_CITED] if thoughts else ()
-
-
-def _use(block: dict[str, Any]) -> Use:
-    given = block.get("input")
-    arguments = cut_deep(given) if isinstance(given, dict) else {}
+def _use(block: Block) -> Use:
+    arguments = cut_deep(block.input)
     assert isinstance(arguments, dict)  # noqa: S101 - cut_deep keeps the kind
     path = arguments.get("notebook_path")
     if isinstance(path, str) and "file_path" not in arguments:
         arguments["file_path"] = path
-    return Use(
-        text_or_empty(block.get("id"))[:200], text_or_empty(block.get("name"))[:200] or "unknown", arguments
-    )
+    return Use(block.id[:200], block.name[:200] or "unknown", arguments)
 
 
-def _user(wire: _Line) -> Entry:
-    message = wire.message or _Message()
-    blocks = message.content if isinstance(message.content, list) else []
-    said = text_of(message.content)
-    if any(_is(b, "tool_result") for b in blocks):  # rule 3
-        own = own_of(wire.tool_use_result)
-        results = results_of(blocks[:MAX_BLOCKS], own, text_or_empty(wire.tool_denial_kind))
-        person = said_by_person(wire.user_feedback, own)
+def _user(wire: _Line, message: _Message) -> Entry:
+    blocks, said = blocks_of(message.content), text_of(message.content)
+    own = None if isinstance(wire.own, list) else wire.own
+    if found := [b for b in blocks if b.type == "tool_result"]:  # rule 3
+        alone = own if isinstance(own, Own) and len(found) == 1 else Own()
+        results = tuple([_result(b, alone, wire.tool_denial_kind or "") for b in found])
         size = sum(len(r.output) + len(r.error) for r in results)
-        return _made(wire, "result", person, results=results, size=size)
-    if own_of(wire.tool_use_result) is not None or wire.source_tool:
+        return _made(wire, "result", said_by_person(wire.user_feedback, own), results=results, size=size)
+    if own is not None or wire.source_tool:
         return _made(wire, "link")
-    if wire.is_compact_summary is True or wire.is_visible_in_transcript_only is True:  # rule 4
+    if wire.is_compact_summary or wire.is_visible_in_transcript_only:  # rule 4
         return _made(wire, "summary", said)
-    if wire.is_meta is True:  # rule 5
+    if wire.is_meta:  # rule 5
         return _note(wire, said) if said.startswith(_FEEDBACK) else _made(wire, "expansion", said)
-    origin = _kind(wire.origin)
+    origin = wire.origin.kind if wire.origin else ""
     if origin and origin != "human":  # rule 6
         return _note(wire, said)
     by_person = origin == "human" and wire.prompt_source == "typed"
@@ -321,22 +341,20 @@ def _user(wire: _Line) -> Entry:
         return _made(wire, "human", goal)
     if not is_typed(said, by_person=by_person):  # rules 8 and 9
         return _note(wire, said) if start.startswith(_TOLD) else _made(wire, "link")
-    if not origin and wire.prompt_source not in (None, "typed", "sdk"):  # not a set: it may be a list
+    if not origin and wire.prompt_source not in {None, "typed", "sdk"}:
         return _made(wire, "link")
     # rule 10: typed, or given to ``claude -p``, or written by a version that does not say
     said = said if said.strip() else _attachments(blocks)
     return _made(wire, "human", said) if said else _made(wire, "link")
 
 
-def _attached(wire: _Line) -> Entry:
+def _attached(wire: _Line, found: _Attachment) -> Entry:
     """Rule 2: what a person types while the agent works comes as an attachment, not as a user line."""
-    found = wire.attachment
-    if found is None or found.type != "queued_command":
+    if found.type != "queued_command":
         return _made(wire, "link")
-    said = found.prompt if isinstance(found.prompt, str) else text_of(found.prompt)
-    by_person = _kind(found.origin) in {"", "human"} and found.command_mode in (None, "prompt")
-    known = _kind(found.origin) == "human"
-    if by_person and found.is_meta is not True and is_typed(said, by_person=known):
+    said, origin = text_of(found.prompt), found.origin.kind if found.origin else ""
+    by_person = origin in {"", "human"} and found.command_mode in {None, "prompt"}
+    if by_person and not found.is_meta and is_typed(said, by_person=origin == "human"):
         return _made(wire, "human", said)
     return _note(wire, said) if ORDER.search(said) else _made(wire, "link")
 
@@ -365,10 +383,12 @@ def is_typed(said: str, *, by_person: bool = False) -> bool:
     return found[1] != "task-notification" and f"</{found[1]}>" not in said
 
 
-def _attachments(blocks: list[Any]) -> str:
+def _attachments(blocks: list[Block]) -> str:
     """In words what a person sent without a word; empty when there is nothing."""
-    kinds = Counter(kind for kind in _ATTACHED for b in blocks[:MAX_BLOCKS] if _is(b, kind))
-    found = ", ".join(f"{n} {kind}" + ("s" if n > 1 else "") for kind, n in kinds.items())
+    kinds = Counter(b.type for b in blocks if b.type in _ATTACHED)
+    found = ", ".join(
+        f"{n} {kind}" + ("s" if n > 1 else "") for kind, n in sorted(kinds.items(), reverse=True)
+    )
     return f"(attached without a word: {found}, which are not shown here)" if found else ""
 
 
@@ -387,41 +407,27 @@ def _command(said: str) -> str:
     return f"/{name[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
 
 
-def text_of(content: object, between: str = "\n\n") -> str:
+def blocks_of(content: Content) -> list[Block]:
+    """The blocks of a message's content."""
+    return content[:MAX_BLOCKS] if isinstance(content, list) else []
+
+
+def text_of(content: Content, between: str = "\n\n") -> str:
     """The text of a message's content, without thinking and pictures."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    said = [b.get("text") for b in content[:MAX_BLOCKS] if _is(b, "text")]
-    return between.join([s for s in said if isinstance(s, str) and s]) if said else ""
+    return between.join([b.text for b in blocks_of(content) if b.type == "text" and b.text])
 
 
-def _is(block: object, kind: str) -> bool:
-    return isinstance(block, dict) and block.get("type") == kind
-
-
-def _kind(origin: object) -> str:
-    return text_or_empty(origin.get("kind")) if isinstance(origin, dict) else ""
-
-
-def _tokens(usage: object) -> int:
+def _tokens(usage: dict[str, Any]) -> int:
     """All tokens of an answer, with those read from and written to a cache."""
-    if not isinstance(usage, dict):
-        return 0
-    total = 0
-    for name in _USAGE:
-        used = usage.get(name)
-        if type(used) is int and 0 < used < 1 << 40:
-            total += used
-    return total
+    used = [usage.get(name) for name in _USAGE]
+    return sum([n for n in used if type(n) is int and 0 < n < 1 << 40])
 
 
-def _epoch_ms(value: object) -> int:
-    if not isinstance(value, str) or len(value) > 40:
-        return 0
+def _epoch_ms(value: str) -> int:
     try:
-        return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        return max(0, int(datetime.fromisoformat(value[:40]).timestamp() * 1000))
     except (ValueError, OverflowError):
         return 0
 
@@ -442,69 +448,37 @@ _FORBIDDEN: Final = re.compile(r"Permission to use .{1,300} has been denied")
 _TASK_ID: Final = re.compile(r"Task #(\d{1,9})\b")
 
 
-class Own(Struct, rename="camel"):
-    """Those fields of the tools' own results that are read here."""
-
-    stdout: Any = None
-    stderr: Any = None
-    interrupted: Any = None
-    background_task_id: Any = None
-    return_code_interpretation: Any = None
-    answers: Any = None
-    questions: Any = None
-    task: Any = None
-    agent_id: Any = None
-
-
-def own_of(raw: Raw | UnsetType) -> Own | str | None:
-    """The tool's own result; None where there is none, or one of a type that is not read here."""
-    start = b"" if isinstance(raw, UnsetType) else bytes(memoryview(raw)[:1])
-    if start == b"{":
-        return decode(cast("Raw", raw), Own)
-    return decode(cast("Raw", raw), str) if start == b'"' else None
-
-
-def results_of(blocks: list[Any], own: Own | str | None, denial: str) -> tuple[Result, ...]:
-    """The results in a user line. ``own`` is used only when the line has one result."""
-    found = [b for b in blocks if _is(b, "tool_result")]
-    value = own if isinstance(own, Own) and len(found) == 1 else Own()
-    return tuple([_result(b, value, denial) for b in found])
-
-
-def said_by_person(feedback: object, own: Own | str | None) -> str:
+def said_by_person(feedback: str | None, own: Own | str | None) -> str:
     """The person's words when a tool asked: why they refused, or their answer to a question. Else empty."""
-    if isinstance(feedback, str) and feedback.strip():
+    if feedback and feedback.strip():
         return feedback.strip()
     if isinstance(own, str):
         return own.split(_SAID, 1)[1].strip() if _SAID in own else ""
-    if own is not None and own.questions and isinstance(own.answers, dict):
-        return "\n".join([a for a in own.answers.values() if isinstance(a, str)][:20])
+    if own is not None and own.questions:
+        return "\n".join([a for a in (own.answers or {}).values() if isinstance(a, str)][:20])
     return ""
 
 
-def _result(block: dict[str, Any], own: Own, denial: str) -> Result:
-    call = text_or_empty(block.get("tool_use_id"))[:200]
-    shown = text_of(block.get("content"), "\n")
-    task = own.task.get("id") if isinstance(own.task, dict) else None
-    if block.get("is_error") is True:
+def _result(block: Block, own: Own, denial: str) -> Result:
+    call, shown = block.call[:200], text_of(block.content, "\n")
+    if block.is_error:
         code = _EXIT.match(shown[:40])
         if code is not None and not denial:
             output, missing = cut_output(shown[code.end() :])
             return Result(call, output, failed=True, exit=int(code[1]), cut=missing)
         error, missing = cut(shown.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>"), OUTPUT)
         return Result(call, error=_refusal(error, denial) + error, failed=True, cut=missing)
-    if isinstance(own.stdout, str):
-        streams = [s for s in (own.stdout, own.stderr) if isinstance(s, str) and s]
-        shown = "\n".join(streams) or shown
+    if own.stdout is not None:
+        shown = "\n".join(s for s in (own.stdout, own.stderr) if s) or shown
     output, missing = cut_output(shown)
     return Result(
         call,
         output,
         exit=_exit(own),
         cut=missing,
-        task=_task(task, shown),
-        agent=text_or_empty(own.agent_id)[:200],
-        shell=text_or_empty(own.background_task_id)[:200],
+        task=_task(own.task.get("id") if isinstance(own.task, dict) else None, shown),
+        agent=(own.agent_id or "")[:200],
+        shell=(own.background_task_id or "")[:200],
     )
 
 
@@ -519,7 +493,7 @@ def _exit(own: Own) -> int | None:
     """The exit code of a shell call that did not fail: 1 for "nothing found" and the like, else 0. None while
     it runs in the background, or when it was stopped.
     """
-    if not isinstance(own.stdout, str) or own.interrupted is True or own.background_task_id:
+    if own.stdout is None or own.interrupted or own.background_task_id:
         return None
     return 1 if own.return_code_interpretation else 0
 
