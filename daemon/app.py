@@ -34,7 +34,7 @@ from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
 from .engine.features.quality import Quality
 from .engine.features.stuck import Stuck
-from .engine.instances import Instances
+from .engine.hosts.host import Instances
 from .engine.status import StatusReport
 from .engine.upgrade import Upgrade
 from .engine.world import Health, Tasks, World
@@ -253,7 +253,7 @@ class Daemon:
     async def _drain(self) -> None:
         """Let what is under way finish, a few seconds at most; state is stored in any case."""
         engine = self.engine
-        engine.schedule.close()
+        engine.schedule.closed = True
         deadline = self.clock.monotonic() + DRAIN_S
         for task, group in list(self._tasks.items()):
             if group:  # it is done again after the next start
@@ -261,7 +261,7 @@ class Daemon:
         while self._tasks and self.clock.monotonic() < deadline:
             await asyncio.wait(list(self._tasks), timeout=0.5)
         with contextlib.suppress(ReflectdError):
-            await engine.persist.flush()
+            await engine.commit.flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 await engine.filing.drain()
@@ -297,7 +297,7 @@ class Daemon:
                 engine.claude.sweep,
                 engine.intake.sweep,
                 engine.filing.retry,
-                engine.abandoned.sweep,
+                engine.recover.sweep,
                 self.upgrade.sweep,
                 self.site.sweep,
             )

@@ -23,8 +23,8 @@ from daemon import paths
 from daemon.compaction import case as compaction
 from daemon.core.errors import UserError
 from daemon.core.question import ask
-from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
+from daemon.engine.page import Share, wilson
 from daemon.files.prompts import read_layer
 from daemon.stuck import silence as stuck
 from daemon.stuck.loops import loop_in

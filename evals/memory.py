@@ -21,7 +21,7 @@ from daemon.clock import SystemClock
 from daemon.core.errors import UserError
 from daemon.core.ports import drive
 from daemon.core.question import Question, ask
-from daemon.core.shares import Share, wilson
+from daemon.engine.page import Share, wilson
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.questions import SHOWN, Picked, named_by, which_lessons
 from evals.replies import Replies, check_dump, make_dump, nonce_of

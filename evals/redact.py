@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from daemon.core.errors import UserError
-from daemon.core.shares import Share, wilson
+from daemon.engine.page import Share, wilson
 from daemon.redact import redact
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ import msgspec
 
 from daemon import paths
 from daemon.core.errors import UserError
-from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Said
+from daemon.engine.page import Share, wilson
 from daemon.files.prompts import read_layer
 from daemon.learning.rules import questions
 from daemon.learning.rules.candidates import Candidate, candidate_of, for_a_person

@@ -10,7 +10,7 @@ from evals.score import CHARS_PER_TOKEN, CLASSES, PENDING, ClassScore, Outcome, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from daemon.core.shares import Share
+    from daemon.engine.page import Share
 
 NAME, CELL, COUNTED = 14, 18, 31
 

@@ -1,7 +1,7 @@
 """Figures from outcomes: precision, recall and F1 of each class with 95 % intervals, coverage, tokens. Pure.
 
 Coverage is the share of cases that get any verdict; the others are unscored. A pending case waits for a reply
-from a file: of it only the prompt is measured. Intervals are Wilson's (``core/shares``). F1 is no share,
+from a file: of it only the prompt is measured. Intervals are Wilson's (``engine/shares``). F1 is no share,
 but F1 = 2J / (1 + J) with J = TP / (TP + FP + FN), which is one: its interval is carried over.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, get_args
 
-from daemon.core.shares import Share, wilson
+from daemon.engine.page import Share, wilson
 from daemon.replay.load import Expect
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import msgspec
 
 from daemon.core.errors import UserError
-from daemon.core.shares import Share, wilson
 from daemon.core.transcript import Transcript
+from daemon.engine.page import Share, wilson
 from daemon.stuck.loops import Loop, LoopKind, found, loop_in, step_from_digests, steps
 
 if TYPE_CHECKING:

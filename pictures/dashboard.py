@@ -17,9 +17,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from daemon.clock import SystemClock
-from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.repositories import project_of
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.rules.changes import digest

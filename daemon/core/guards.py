@@ -10,14 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .progress import moved
-from .refusals import is_refused
-from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS
+from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS, moved
+from .transcript import is_refused
 from .verdict import FinalState
 
 if TYPE_CHECKING:
-    from .progress import Progress
-    from .session import Session
+    from .session import Progress, Session
     from .transcript import Transcript
 
 ABORT_ERROR = "MessageAbortedError"

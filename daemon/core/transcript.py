@@ -7,11 +7,64 @@ which of them a person typed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+# A stop: the moment in a past session at which the agent ended its turn, with what came next.
+
+After = Literal["person", "feedback", "host", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """``transcript``: as the host would have told it at that moment, up to the answer that ended the turn.
+
+    ``after``: who spoke next. ``feedback`` is ours; ``host``: the agent was woken by itself, for example when
+    something ended in the background; ``end``: nobody did. ``said``: what the person typed next, if they did.
+    """
+
+    transcript: Transcript
+    after: After
+    said: str = ""
+
+
+# Failed tool calls that are no real errors: the person said no, or the call only looked for something.
+
+_LOOKS_UP: Final = re.compile(
+    r"(?:^|_)(?:read|grep|glob|list|ls|webfetch|websearch|fetch|search|get|find|query|view|show|describe"
+    r"|todo\w*|lsp"
+    r"|codesearch|question|askuserquestion|skill|invalid|notebookread|toolsearch)(?:_|$)",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(
+    r"rejected permission|rule which prevents you|doesn't want to proceed|dismissed this question"
+    r"|user rejected"
+    r"|execution aborted|User aborted|Request interrupted by user|[Pp]ermission .{0,40}denied by the user"
+)
+
+
+def is_denied(call: ToolCall) -> bool:
+    """Whether the person refused or stopped the call, by opencode's or Claude Code's wording."""
+    if call.status == "error":
+        return bool(_DENIED.search(call.error[:2000]) or _DENIED.search(call.output[:2000]))
+    return call.status == "completed" and "User aborted the command" in call.output[-1000:]
+
+
+def is_refused(call: ToolCall) -> bool:
+    """Whether the person said no to the call or stopped it. A rule in the settings that forbids it is no word
+    on this call.
+    """
+    return is_denied(call) and "rule which prevents you" not in call.error[:2000]
+
+
+def looks_up(tool: str) -> bool:
+    """Whether the tool only reads: not finding something is an answer, not unfinished work."""
+    return bool(_LOOKS_UP.search(tool))
+
 
 ToolStatus = Literal["pending", "running", "completed", "error"]
 Compaction = Literal["", "auto", "manual"]

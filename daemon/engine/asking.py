@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..judge.case import Case
     from ..judge.flow import Opinion
-    from .instances import Instances
+    from .hosts.host import Instances
     from .world import World
 
 KEPT: Final = 100

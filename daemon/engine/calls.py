@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from ..keys import Keys
     from ..store.db import Database
     from ..store.sessions import Sessions
-    from .hosts.host import Instance
-    from .instances import Instances
+    from .hosts.host import Instance, Instances
 
 HOSTS_KEPT: Final = 200
 

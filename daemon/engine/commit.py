@@ -1,4 +1,4 @@
-"""Stores state and decisions: a decision with its state, its orders and what follows, in one transaction.
+"""Stores state and decisions: a decision with its state and its orders in one transaction.
 
 ``flush`` stores what events changed, with group commit: while one commit runs, the next one gathers. Memory
 is ahead of the database only until it returns. A decision and its state are taken in the same step of the
@@ -11,49 +11,53 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
 from ..core.orders import Prompting
-from ..core.session import prompted, reconcile, settled, taken_back
-from ..core.verdict import Verdict
+from ..core.session import prompted, settled, taken_back
 from ..store import outbox, sessions, verdicts
 from ..store.db import ConflictError
 from ..store.outbox import Stored
 from .world import DATABASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..core.orders import StoredOrder
-    from ..core.session import Phase, Session
-    from ..core.transcript import Transcript
-    from ..judge.case import Case
+    from ..core.session import Session
+    from ..core.verdict import Verdict
     from ..judge.decide import Decision
     from ..store.db import Statement
-    from .filing import Filing
     from .jobs import Jobs
     from .world import World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Decided:
-    """A decision that waits to be stored. ``undo`` puts the state back when that fails."""
+class _Change:
+    """A state that waits to be stored with ``statements``. ``undo`` puts it back when that fails."""
 
     after: Session
     statements: Sequence[Statement]
     undo: Callable[[], None]
     done: asyncio.Future[None]
 
+    def refuse(self, error: Unavailable) -> None:
+        """The caller may be gone."""
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()
 
-class Persist:
-    """``flush`` stores what events changed (no disk sync), ``decide`` a decision (synced)."""
 
-    def __init__(self, world: World) -> None:
+class Commit:
+    """The only writer of sessions, verdicts and orders. All methods belong to the loop's thread."""
+
+    def __init__(self, world: World, jobs: Jobs) -> None:
         self._world = world
+        self._jobs = jobs
         self._marks: dict[str, int] = {}
         self._extra: list[Statement] = []
-        self._decided: list[_Decided] = []
+        self._changes: list[_Change] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._active = False
 
@@ -73,167 +77,12 @@ class Persist:
         await stored
 
     def decide(
-        self, after: Session, *statements: Statement, undo: Callable[[], None] = lambda: None
-    ) -> asyncio.Future[None]:
-        """The session moves on now; its state and ``statements`` are stored in one transaction, then synced.
-
-        The future fails with ``Unavailable`` when that could not be stored; ``undo`` was called then, before
-        any other write, and nothing of the decision is in the database. It fails too when the disk refuses
-        the sync. Then the decision is in the database and stays, as after a crash at this point.
-        """
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._world.sessions.put(after)
-        self._decided.append(_Decided(after, statements, undo, done))
-        self._start()
-        return done
-
-    def _start(self) -> None:
-        if not self._active:
-            self._active = True
-            self._world.spawn(self._loop(), "persist")
-
-    async def _loop(self) -> None:
-        try:
-            while self._waiting or self._decided:
-                waiting, self._waiting = self._waiting, []
-                failure: Unavailable | None = None
-                try:
-                    await self._write()
-                except Unavailable as e:
-                    failure = e
-                except Exception as e:
-                    self._world.log.exception("bug", task="persist")
-                    failure = Unavailable(f"the database could not be written: {e}")
-                if failure is not None:
-                    self._world.health.failed(DATABASE, str(failure))
-                for stored in waiting:
-                    if stored.done():  # its request was cancelled; what it put is stored all the same
-                        continue
-                    if failure is None:
-                        stored.set_result(None)
-                    else:
-                        stored.set_exception(failure)
-        finally:
-            self._active = False
-
-    async def _write(self) -> None:
-        decided, self._decided = self._decided, []
-        try:
-            await self._store(decided)
-        except ConflictError:  # one statement is refused: each decision alone, so that only its own fails
-            for each in decided:
-                try:
-                    await self._store_alone(each)
-                except Unavailable as e:
-                    _fail([each], e)
-                else:
-                    self._sync([each])
-            await self._write()  # the rest, with what was decided meanwhile
-        except BaseException as e:
-            error = (
-                e if isinstance(e, Unavailable) else Unavailable(f"the database could not be written: {e}")
-            )
-            _fail(decided, error)
-            raise
-        else:
-            self._sync(decided)
-
-    def _sync(self, decided: Sequence[_Decided]) -> None:
-        if decided:
-            self._world.spawn(self._synced(decided), "sync")
-
-    async def _synced(self, decided: Sequence[_Decided]) -> None:
-        """They are stored; now the disk has to keep them."""
-        try:
-            await self._world.db.synced()
-        except Unavailable as e:
-            self._world.health.failed(DATABASE, str(e))
-            for each in decided:
-                _refuse(each.done, e)
-        else:
-            for each in decided:
-                if not each.done.done():
-                    each.done.set_result(None)
-
-    async def _store(self, decided: Sequence[_Decided]) -> None:
-        """One transaction with every unsaved state and what was decided."""
-        world = self._world
-        states, marks, extra = world.sessions.unsaved(), self._marks, self._extra
-        if not (states or marks or extra or decided):
-            return
-        self._marks, self._extra = {}, []
-        now = world.clock.now_ms()
-        try:
-            aside, upsert = world.sessions.aside(now), world.sessions.statement(states, now)
-            statements = [aside, upsert, sessions.mark(marks, now), *extra]
-            statements += [statement for each in decided for statement in each.statements]
-            await world.db.commit(*(s for s in statements if s[1]))
-        except BaseException:
-            self._marks = marks | self._marks
-            self._extra = extra + self._extra
-            raise
-        world.sessions.saved(states)
-        world.health.works(DATABASE)
-
-    async def _store_alone(self, decided: _Decided) -> None:
-        """One transaction with one decision and the state that it led to, nothing newer."""
-        world, states = self._world, {decided.after.id: decided.after}
-        now = world.clock.now_ms()
-        upsert = world.sessions.statement(states, now)
-        await world.db.commit(upsert, *decided.statements)
-        world.sessions.saved(states)
-
-
-def _fail(decided: Sequence[_Decided], error: Unavailable) -> None:
-    for each in decided:
-        each.undo()
-        _refuse(each.done, error)
-
-
-def _refuse(done: asyncio.Future[None], error: Unavailable) -> None:
-    if not done.done():
-        done.set_exception(error)
-        done.exception()  # whoever decided may be gone
-
-
-class Judged(Protocol):
-    """All features together: they are told of verdicts."""
-
-    def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
-        """See ``Feature.deciding``."""
-        ...
-
-    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
-        """See ``Feature.judged``."""
-        ...
-
-
-class Commit:
-    """Stores what was decided."""
-
-    def __init__(
-        self,
-        world: World,
-        persist: Persist,
-        jobs: Jobs,
-        filing: Filing,
-        features: Judged,
-    ) -> None:
-        self._world = world
-        self._persist = persist
-        self._jobs = jobs
-        self._filing = filing
-        self._features = features
-
-    def decide(
-        self, decision: Decision, instance: str, case: Case | None = None
+        self, decision: Decision, instance: str, more: Sequence[Statement] = ()
     ) -> asyncio.Future[list[Stored] | None]:
-        """As ``store``, with the turn's verdict. ``case``: none where the turn was not judged."""
-        session, verdict = decision.session, decision.verdict
-        statements = [verdicts.add(verdict, session.directory)]
-        if case is not None:
-            statements += self._features.deciding(verdict, case, session.directory)
-        return self.store(session, decision.orders, verdict.turn, instance, statements, verdict)
+        """As ``store``, with the turn's verdict."""
+        verdict = decision.verdict
+        statements = (verdicts.add(verdict, decision.session.directory), *more)
+        return self.store(decision.session, decision.orders, verdict.turn, instance, statements, verdict)
 
     def store(
         self,
@@ -252,32 +101,48 @@ class Commit:
             after = prompted(after, now)
         before = world.sessions.get(after.id)
         rows = [
-            Stored(
-                id=outbox.order_id(order.session, turn, outbox.cause_of(order)),
-                session=order.session,
-                status="sent",
-                instance=instance,
-                created=now,
-                order=order,
-            )
-            for order in orders
+            Stored(outbox.order_id(o.session, turn, outbox.cause_of(o)), o.session, "sent", instance, now, o)
+            for o in orders
         ]
         statements = [*more, *([outbox.add(rows)] if rows else ())]
-        stored = self._persist.decide(after, *statements, undo=lambda: self._undo(after.id, before, verdict))
+        stored = self.change(after, *statements, undo=lambda: self._undo(after.id, before, verdict))
         answer: asyncio.Future[list[Stored] | None] = stored.get_loop().create_future()
 
-        def told(_: object) -> None:
+        def settle(_: object) -> None:
             error = None if stored.cancelled() else stored.exception()
             if error is not None:
-                text = "decision not stored, nothing is sent"
-                world.log.bind(session=after.id).warning(text, error=str(error))
+                log = world.log.bind(session=after.id)
+                log.warning("decision not stored, nothing is sent", error=str(error))
             else:
                 self._jobs.wake()
             if not answer.done():
                 answer.set_result(rows if error is None else None)
 
-        stored.add_done_callback(told)
+        stored.add_done_callback(settle)
         return answer
+
+    def change(
+        self, after: Session, *statements: Statement, undo: Callable[[], None] = lambda: None
+    ) -> asyncio.Future[None]:
+        """The session moves on now; its state and ``statements`` are stored in one transaction, then synced.
+
+        The future fails with ``Unavailable`` when that could not be stored; ``undo`` was called then, before
+        any other write, and nothing of the decision is in the database. It fails too when the disk refuses
+        the sync. Then the decision is in the database and stays, as after a crash at this point.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._world.sessions.put(after)
+        self._changes.append(_Change(after, statements, undo, done))
+        self._start()
+        return done
+
+    async def take_back(self, before: Session, verdict: Verdict, order: str) -> None:
+        """A decision proved to be about a text that was not the last: it is as if it had not been."""
+        now = self._world.sessions.get(before.id)
+        if now is not None and now.task == before.task and now.turn == verdict.turn:
+            restored = taken_back(now, before)
+            now = replace(restored, final=before.final, turn=before.turn, phase="open", reason="")
+        await self.change(now or before, outbox.forget(order), verdicts.remove(verdict.session, verdict.turn))
 
     def _undo(self, session: str, before: Session | None, verdict: Verdict | None) -> None:
         """Nothing was stored: the counters go back, and a turn that was judged ends in `error`."""
@@ -293,40 +158,100 @@ class Commit:
             now = settled(now, verdict.turn, "error", "not_stored")
         sessions.put(taken_back(now, before))
 
-    def corrected(self, now: Session, transcript: Transcript) -> Session:
-        """Correct the session by the messages read, which may tell of a task that we never heard of."""
-        s = reconcile(now, transcript)
-        self._world.sessions.put(s)
-        return s
+    def _start(self) -> None:
+        if not self._active:
+            self._active = True
+            self._world.spawn(self._loop(), "commit")
 
-    def record(self, verdict: Verdict, directory: str) -> Coroutine[Any, Any, None]:
-        """Store a verdict that nothing follows from, unless the turn has one; then its file.
+    async def _loop(self) -> None:
+        try:
+            while self._waiting or self._changes:
+                waiting, self._waiting = self._waiting, []
+                failure: Unavailable | None = None
+                try:
+                    await self._write()
+                except Unavailable as e:
+                    failure = e
+                except Exception as e:
+                    self._world.log.exception("bug", task="commit")
+                    failure = _unwritten(e)
+                if failure is not None:
+                    self._world.health.failed(DATABASE, str(failure))
+                for stored in waiting:
+                    if stored.done():  # its request was cancelled; what it put is stored all the same
+                        continue
+                    if failure is None:
+                        stored.set_result(None)
+                    else:
+                        stored.set_exception(failure)
+        finally:
+            self._active = False
 
-        It is in the next write, with the state that was put in this step, whenever the result is awaited.
-        """
-        self._persist.add(verdicts.add(verdict, directory, once=True))
-        return self._recorded(verdict, directory)
+    async def _write(self) -> None:
+        changes, self._changes = self._changes, []
+        try:
+            await self._store(changes)
+        except ConflictError:  # one statement is refused: each decision alone, so that only its own fails
+            for each in changes:
+                try:
+                    await self._store_alone(each)
+                except Unavailable as e:
+                    each.undo()
+                    each.refuse(e)
+                else:
+                    self._sync([each])
+            await self._write()  # the rest, with what was decided meanwhile
+        except BaseException as e:
+            for each in changes:
+                each.undo()
+                each.refuse(e if isinstance(e, Unavailable) else _unwritten(e))
+            raise
+        else:
+            self._sync(changes)
 
-    def passed_over(self, s: Session, why: str) -> Coroutine[Any, Any, None]:
-        """Judging began on ``s.turn``, and it is over without a judgement. As ``record``, for its final
-        verdict (I21).
-        """
-        now = self._world.sessions.get(s.id) or s
-        phase: Phase = "skipped" if now.phase == "judging" else now.phase
-        self._world.sessions.put(replace(now, final=s.turn, phase=phase))
-        at = self._world.clock.now_ms()
-        return self.record(Verdict(s.id, s.task, s.turn, "skipped", at, reason=f"guard:{why}"), s.directory)
+    def _sync(self, changes: Sequence[_Change]) -> None:
+        if changes:
+            self._world.spawn(self._synced(changes), "sync")
 
-    async def _recorded(self, verdict: Verdict, directory: str) -> None:
-        await self._persist.flush()
-        self._filing.final(verdict, directory)
-        self._features.judged(verdict, None, sent=False)
+    async def _synced(self, changes: Sequence[_Change]) -> None:
+        """They are stored; now the disk has to keep them."""
+        try:
+            await self._world.db.synced()
+        except Unavailable as e:
+            self._world.health.failed(DATABASE, str(e))
+            for each in changes:
+                each.refuse(e)
+        else:
+            for each in changes:
+                if not each.done.done():
+                    each.done.set_result(None)
 
-    async def take_back(self, before: Session, verdict: Verdict, order: str) -> None:
-        """A decision proved to be about a text that was not the last: it is as if it had not been."""
-        now = self._world.sessions.get(before.id)
-        statements = (outbox.forget(order), verdicts.remove(verdict.session, verdict.turn))
-        if now is not None and now.task == before.task and now.turn == verdict.turn:
-            restored = taken_back(now, before)
-            now = replace(restored, final=before.final, turn=before.turn, phase="open", reason="")
-        await self._persist.decide(now or before, *statements)
+    async def _store(self, changes: Sequence[_Change]) -> None:
+        """One transaction with every unsaved state and what was decided."""
+        known = self._world.sessions
+        states, marks, extra = known.unsaved(), self._marks, self._extra
+        if not (states or marks or extra or changes):
+            return
+        self._marks, self._extra = {}, []
+        now = self._world.clock.now_ms()
+        try:
+            statements = [known.aside(now), known.statement(states, now), sessions.mark(marks, now), *extra]
+            statements += [statement for each in changes for statement in each.statements]
+            await self._world.db.commit(*(s for s in statements if s[1]))
+        except BaseException:
+            self._marks = marks | self._marks
+            self._extra = extra + self._extra
+            raise
+        known.saved(states)
+        self._world.health.works(DATABASE)
+
+    async def _store_alone(self, change: _Change) -> None:
+        """One transaction with one decision and the state that it led to, nothing newer."""
+        known, states = self._world.sessions, {change.after.id: change.after}
+        upsert = known.statement(states, self._world.clock.now_ms())
+        await self._world.db.commit(upsert, *change.statements)
+        known.saved(states)
+
+
+def _unwritten(error: BaseException) -> Unavailable:
+    return Unavailable(f"the database could not be written: {error}")

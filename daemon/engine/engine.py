@@ -7,53 +7,56 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core.errors import Unavailable
 from .asking import Asking
-from .commit import Commit, Persist
-from .delivery import Delivery
-from .features.feature import Feature, Parts
-from .features.registry import Features
+from .commit import Commit
+from .effects import Effects
+from .feature import Feature, Features
 from .filing import Filing
 from .hosts.claude_code import ClaudeCode
 from .hosts.opencode import Opencode
 from .intake import Intake
 from .jobs import Jobs
-from .messages import Messages
 from .nudges import Nudges
 from .offering import Offering
-from .recover import Abandoned, Reconnect
+from .recover import Recover
 from .round import Schedule
 from .timers import Due, Timers
+from .turn import Messages
 from .upkeep import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..files.verdict import VerdictFiles
-    from .instances import Instances
+    from .hosts.host import Instances
     from .world import World
 
-MakeFeature = Callable[[Parts], Feature]
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The parts that the process and the server need."""
+    """The parts. A feature may use all of them; it uses as few as it can."""
 
+    world: World
     instances: Instances
-    persist: Persist
+    messages: Messages
+    asking: Asking
+    commit: Commit
+    effects: Effects
     filing: Filing
+    nudges: Nudges
     timers: Timers
     jobs: Jobs
     features: Features
     offering: Offering
     schedule: Schedule
+    recover: Recover
     intake: Intake
     claude: ClaudeCode
     upkeep: Upkeep
-    abandoned: Abandoned
 
     async def run_timers(self) -> None:
         """Does what is due. An overdue action is dropped, and its session looked at instead."""
@@ -61,60 +64,40 @@ class Engine:
 
     async def run_jobs(self) -> None:
         """Does background work."""
-        self.persist.add(*self.upkeep.first_jobs())
+        self.commit.add(*self.upkeep.first_jobs())
         with contextlib.suppress(Unavailable):  # then they are stored with the next flush that works
-            await self.persist.flush()
+            await self.commit.flush()
         await self.jobs.run(self.upkeep.work, self.schedule.busy)
 
 
+MakeFeature = Callable[[Engine], Feature]
+
+
 def assemble(
-    world: World,
-    instances: Instances,
-    files: VerdictFiles,
-    features: Sequence[MakeFeature],
+    world: World, instances: Instances, files: VerdictFiles, features: Sequence[MakeFeature]
 ) -> Engine:
-    """Build every part once, those first that others are given."""
-    persist = Persist(world)
-    filing = Filing(world, files)
+    """Build every part once, those first that others are given; the features last."""
     jobs = Jobs(world)
-    timers = Timers(world, persist)
+    commit = Commit(world, jobs)
+    timers = Timers(world, commit)
     every = Features(world)
-    commit = Commit(world, persist, jobs, filing, every)
-    delivery = Delivery(world, instances, filing, every)
+    filing = Filing(world, files)
+    effects = Effects(world, instances, commit, filing, every)
     messages = Messages(world, instances)
     asking = Asking(world, instances)
-    nudges = Nudges(world, instances, messages, commit, delivery, timers)
-    parts = Parts(world, instances, messages, asking, commit, delivery, filing, nudges, timers, jobs, every)
-    every.make(features, parts)
+    nudges = Nudges(world, instances, messages, commit, effects, timers)
     offering = Offering(world, messages, every)
-    schedule = Schedule(world, persist, instances, messages, asking, commit, delivery, filing)
+    schedule = Schedule(world, instances, messages, asking, commit, effects, filing, every)
+    recover = Recover(world, instances, messages, commit, effects, schedule, timers, every)
     opencode = Opencode(world.outbox.is_ours, world.logger)
     intake = Intake(
-        world,
-        persist,
-        instances,
-        {opencode.name: opencode},
-        delivery,
-        commit,
-        schedule,
-        filing,
-        every,
-        Reconnect(world, persist, instances, messages, delivery, schedule, timers, every),
-        offering,
-        asking,
-    )
-    claude = ClaudeCode(world, instances, intake, schedule, offering)
-    return Engine(
-        instances,
-        persist,
-        filing,
-        timers,
-        jobs,
-        every,
-        offering,
-        schedule,
-        intake,
-        claude,
+        world, instances, {opencode.name: opencode}, commit, effects, schedule, filing, every, recover,
+        offering, asking,
+    )  # fmt: skip
+    engine = Engine(
+        world, instances, messages, asking, commit, effects, filing, nudges, timers, jobs, every, offering,
+        schedule, recover, intake, ClaudeCode(world, instances, intake, schedule, offering),
         Upkeep(world, jobs, every),
-        Abandoned(world, persist, instances, schedule, commit),
-    )
+    )  # fmt: skip
+    every.make([partial(kind, engine) for kind in features])
+    return engine

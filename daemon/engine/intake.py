@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
@@ -18,10 +18,9 @@ from ..core.guards import may_judge
 from ..core.orders import RenewContext
 from ..core.session import FINAL_FOR_TASK, Session, fold, unread_turn
 from ..core.transcript import Model
-from ..core.verdict import Verdict
 from ..redact import redact
 from ..store import sessions as rows
-from .features.feature import Switched
+from .feature import Switched
 from .threads import beside
 
 if TYPE_CHECKING:
@@ -31,20 +30,20 @@ if TYPE_CHECKING:
 
     from ..core.orders import ResultStatus
     from .asking import Asking
-    from .commit import Commit, Persist
-    from .delivery import Delivery
-    from .features.registry import Features
+    from .commit import Commit
+    from .effects import Effects
+    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Host, Instance, Mode
-    from .instances import Instances
+    from .hosts.host import Host, Instance, Instances, Mode
     from .offering import Offering
-    from .recover import Reconnect
+    from .recover import Recover
     from .round import Schedule
     from .world import World
 
-ID_CHARS = 200
-SETTLE_S = 1.4
-AWAY_S = 15.0  # a plugin that lives opens its stream again after 12.5 s at most
+ID_CHARS: Final = 200
+SETTLE_S: Final = 1.4
+AWAY_S: Final = 15.0  # a plugin that lives opens its stream again after 12.5 s at most
+ASKED: Final = ("settle", "context", "lessons", "late_lessons")
 
 
 class Wire(NamedTuple):
@@ -56,43 +55,33 @@ class Wire(NamedTuple):
     data: msgspec.Raw
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Intake:
-    """The engine's front."""
+    """The engine's front. ``_hosts``: those that say hello, by name. ``_wanted``: sessions to be judged once
+    what is folded is stored. ``asked``: questions of hosts that have no answer yet; ``commands``: of a
+    person.
+    """
 
-    def __init__(
-        self,
-        world: World,
-        persist: Persist,
-        instances: Instances,
-        hosts: Mapping[str, Host],
-        delivery: Delivery,
-        commit: Commit,
-        schedule: Schedule,
-        filing: Filing,
-        features: Features,
-        reconnect: Reconnect,
-        offering: Offering,
-        asking: Asking,
-    ) -> None:
-        """``hosts``: those that say hello, by name."""
-        self._world = world
-        self._persist = persist
-        self._instances = instances
-        self._hosts = hosts
-        self._delivery = delivery
-        self._commit = commit
-        self._schedule = schedule
-        self._filing = filing
-        self._features = features
-        self._reconnect = reconnect
-        self._offering = offering
-        self._asking = asking
-        self._questions = {r.name: r for _, r in features.routes() if r.method == "ASK"}
-        self._wanted: set[str] = set()
-        self.events = 0
-        self.last_event = world.clock.monotonic()
-        self.asked = 0  # questions of hosts that have no answer yet
-        self.commands = 0  # of a person, that have no answer yet
+    _world: World
+    _instances: Instances
+    _hosts: Mapping[str, Host]
+    _commit: Commit
+    _effects: Effects
+    _schedule: Schedule
+    _filing: Filing
+    _features: Features
+    _recover: Recover
+    _offering: Offering
+    _asking: Asking
+    _wanted: set[str] = field(default_factory=set)
+    last_event: float = 0.0
+    events: int = 0
+    asked: int = 0
+    commands: int = 0
+
+    def __post_init__(self) -> None:
+        """Somebody started the daemon just now."""
+        self.last_event = self._world.clock.monotonic()
 
     async def hello(
         self, host: str, identity: str, mode: Mode, pid: int, directory: str, *, debug: bool = False
@@ -132,7 +121,17 @@ class Intake:
             await lines.aclose()  # type: ignore[attr-defined]
             if instance.stream == mine:
                 with suppress(Unavailable):  # the daemon ends, and its database is closed already
-                    self._delivery.toasts_over(instance.id)
+                    self._effects.toasts_over(instance.id)
+
+    def connected(self, instance: Instance) -> None:
+        """The host can be asked again: look after what was left behind."""
+        self._world.spawn(self._recover.look_after(instance), f"look after {instance.id}", "look")
+
+    def recheck_all(self) -> None:
+        """After a clock jump (sleep): every connected host's open sessions are re-read."""
+        for instance in self._instances:
+            if instance.connected:
+                self.connected(instance)
 
     async def accept(self, instance: Instance, batch: Sequence[Wire]) -> int:
         """Fold a batch; the highest ``seq`` when it is stored. Raises ``Unavailable``."""
@@ -146,76 +145,61 @@ class Intake:
                     self._fold(instance, events)
                 except Exception:
                     self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
-        self.last_event = self._world.clock.monotonic()
-        self._persist.mark(instance.id, instance.seq)
+        self._commit.mark(instance.id, instance.seq)
         await self._store()
         return instance.seq
 
+    async def hear(self, instance: Instance, events: Sequence[ev.Event]) -> None:
+        """Fold events that are told once (hooks); they are stored when it returns. Raises ``Unavailable``."""
+        self._fold(instance, events)
+        await self._store()
+
     async def _store(self) -> None:
-        """Store what was folded, then begin with it; also when whoever told of it hangs up meanwhile."""
+        """Store what was folded, then judge what it asks for; also when the one who told of it hangs up."""
+        self.last_event = self._world.clock.monotonic()
         try:
-            await self._persist.flush()
+            await self._commit.flush()
         except asyncio.CancelledError:
             self._world.spawn(self._store(), "store what was told")
             raise
-        self._request()
-
-    def _request(self) -> None:
-        """What the events asked for is stored: begin with it."""
         wanted, self._wanted = self._wanted, set()
         for session in wanted:
             self._schedule.request(session)
 
-    async def hear(self, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """Fold events that are told once (hooks); they are stored when it returns. Raises ``Unavailable``."""
-        for event in events:
-            if not isinstance(event, ev.InstanceDisposed) and len(event.session) <= ID_CHARS:
-                self.events += 1
-                self._session_event(instance, event)
-        self.last_event = self._world.clock.monotonic()
-        await self._store()
-
     async def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> None:
         """The outcome of an order: of a call, of a stored one, or of nothing we know."""
         if not self._instances.answers.result(identity, status, data, error):
-            await self._delivery.result(identity, status, error)
+            await self._effects.result(identity, status, error)
 
     async def ask(self, instance: Instance, what: str, data: Mapping[str, str]) -> Mapping[str, Any]:
         """Have a host's question answered by the feature that it is for. Raises ``BadReply``."""
         self.asked += 1
         try:
-            return await self._ask(instance, what, data)
+            if what == "settle":  # when nothing of this instance is being judged, or after a moment
+                if tasks := self._schedule.running(instance.id):
+                    await asyncio.wait(tasks, timeout=SETTLE_S)
+                return {}
+            s = self._world.sessions.get(data["session"]) if "session" in data else None
+            for directory in {instance.directory, s.directory if s is not None else ""}:
+                await self._world.projects.read(directory)
+            if what in ASKED:
+                return {"text": await self._offered(s, instance, what, data) if s is not None else ""}
+            questions = {r.name: r for _, r in self._features.routes() if r.method == "ASK"}
+            if what not in questions:
+                known = ", ".join(sorted({*ASKED, *questions}))
+                raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
+            return await questions[what].answer({**data, "instance": instance.id})
         finally:
             self.asked -= 1
 
-    async def _ask(self, instance: Instance, what: str, data: Mapping[str, str]) -> Mapping[str, Any]:
-        if what == "settle":
-            await self.settle(instance)
-            return {}
-        s = self._world.sessions.get(data["session"]) if "session" in data else None
-        for directory in {instance.directory, s.directory if s is not None else ""}:
-            await self._world.projects.read(directory)
+    async def _offered(self, s: Session, instance: Instance, what: str, data: Mapping[str, str]) -> str:
         if what == "context":
-            return {"text": await self._offering.text(s, "start", instance, anew=True) if s else ""}
-        if what == "lessons":
-            provider, _, name = data.get("model", "").partition("/")
-            model = Model(provider, name) if provider and name else None
-            text = data["text"]
-            return {"text": await self._offering.text(s, "prompt", instance, text, model=model) if s else ""}
+            return await self._offering.text(s, "start", instance, anew=True)
         if what == "late_lessons":
-            call = data.get("call", "")
-            return {"text": await self._offering.text(s, "action", instance, call=call) if s else ""}
-        question = self._questions.get(what)
-        if question is None:
-            known = ", ".join(sorted({"settle", "context", "lessons", "late_lessons", *self._questions}))
-            raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
-        return await question.answer({**data, "instance": instance.id})
-
-    async def settle(self, instance: Instance) -> None:
-        """Returns when nothing of this instance is being judged, or after a moment."""
-        tasks = self._schedule.running(instance.id)
-        if tasks:
-            await asyncio.wait(tasks, timeout=SETTLE_S)
+            return await self._offering.text(s, "action", instance, call=data.get("call", ""))
+        provider, _, name = data.get("model", "").partition("/")
+        model = Model(provider, name) if provider and name else None
+        return await self._offering.text(s, "prompt", instance, data["text"], model=model)
 
     async def switch(self, *, on: bool, session: str = "", directory: str = "") -> rows.Switched | None:
         """The off switch of one session or one project; siblings are not touched (I40).
@@ -234,7 +218,7 @@ class Intake:
             directory = directory.rstrip("/") or "/"
             touched = world.sessions.held_by(directory) if on else []
             done, statement = world.sessions.switch_folder(directory, on=on, now=world.clock.now_ms())
-            self._persist.add(statement)
+            self._commit.add(statement)
             if not on:
                 touched = world.sessions.held_by(directory)
         for each in touched:
@@ -243,47 +227,15 @@ class Intake:
                 self._schedule.cancel(each, "switched off")
                 self._schedule.supersede(s, "off")
                 self._asking.stop(each)
-                self._delivery.expire(each)
+                self._effects.expire(each)
             if s is not None:
                 self._features.heard(s, s, Switched(on))
-                self._renew(s)
-        await self._persist.flush()
+                instance = self._instances.get(s.instance)
+                if instance is not None and instance.can.order_stream:
+                    instance.tell(RenewContext(s.id))  # nothing when it was switched off
+        await self._commit.flush()
         world.log.info("switch", on=on, target=session or directory)
         return done
-
-    def _renew(self, s: Session) -> None:
-        """Its next request has what it is given now: nothing when it was switched off."""
-        instance = self._instances.get(s.instance)
-        if instance is not None and instance.can.order_stream:
-            instance.tell(RenewContext(s.id))
-
-    def recheck_all(self) -> None:
-        """After a clock jump (sleep): every connected host's open sessions are re-read."""
-        for instance in self._instances:
-            if instance.connected:
-                self.connected(instance)
-
-    def connected(self, instance: Instance) -> None:
-        """The host can be asked again: look after what was left behind."""
-        self._world.spawn(self._reconnect.look_after(instance), f"look after {instance.id}", "look")
-
-    def _read(self, instance: Instance, wire: Wire) -> Sequence[ev.Event]:
-        """What the event says; nothing when it can't be read. May run beside the loop."""
-        try:
-            return instance.host.events(wire.kind, wire.t, wire.data)
-        except BadReply as e:
-            self._world.log.debug("event skipped", kind=wire.kind, error=str(e))
-        except Exception:
-            self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
-        return ()
-
-    def _fold(self, instance: Instance, found: Sequence[ev.Event]) -> None:
-        self.events += 1
-        for event in found:
-            if isinstance(event, ev.InstanceDisposed):
-                self._left(instance, event.t, "it ends")
-            elif len(event.session) <= ID_CHARS:
-                self._session_event(instance, event)
 
     def sweep(self) -> None:
         """A host whose process is gone without a goodbye has left: its goodbye can be lost. Call it every few
@@ -309,6 +261,24 @@ class Intake:
             if s.instance == instance.id and not s.deleted:
                 self._session_event(instance, ev.SessionEnded(s.id, t))
 
+    def _read(self, instance: Instance, wire: Wire) -> Sequence[ev.Event]:
+        """What the event says; nothing when it can't be read. May run beside the loop."""
+        try:
+            return instance.host.events(wire.kind, wire.t, wire.data)
+        except BadReply as e:
+            self._world.log.debug("event skipped", kind=wire.kind, error=str(e))
+        except Exception:
+            self._world.log.exception("bug", kind=wire.kind, instance=instance.id, seq=wire.seq)
+        return ()
+
+    def _fold(self, instance: Instance, events: Sequence[ev.Event]) -> None:
+        self.events += 1
+        for event in events:
+            if isinstance(event, ev.InstanceDisposed):
+                self._left(instance, event.t, "it ends")
+            elif len(event.session) <= ID_CHARS:
+                self._session_event(instance, event)
+
     def _session_event(self, instance: Instance, event: ev.SessionEvent) -> None:
         world = self._world
         before = world.sessions.get(event.session)
@@ -321,7 +291,7 @@ class Intake:
         owner = isinstance(event, ev.SessionBusied) or self._instances.connected(after.instance) is None
         if owner and after.instance != instance.id:
             after = replace(after, instance=instance.id)
-            self._delivery.expire(after.id, keep_instance=instance.id)
+            self._effects.expire(after.id, keep_instance=instance.id)
         self._features.heard(before, after, event)
         if isinstance(event, ev.ActivitySeen) and after.busy:
             self._filing.went_on(after.id)
@@ -340,35 +310,33 @@ class Intake:
         match event:
             case ev.SessionIdled():
                 self._wanted.add(after.id)
-                if after.parent:
-                    self._want_again(after.parent)
+                self._want_again(after.parent)
             case ev.HumanMessaged() if before is None or after.task != before.task:
                 self._schedule.cancel(after.id, "the person typed")
                 self._schedule.supersede(before, "human_typed")
                 self._filing.outdated(after.id)
-                self._delivery.expire(after.id)
+                self._effects.expire(after.id)
             case ev.SessionBusied() if before is not None and not before.busy:
                 # perhaps a command of the person's own (`!ls`): then the next idle has the same turn judged
                 self._schedule.cancel(after.id, "the agent went on")
             case ev.TurnAborted() if after.aborted:
                 self._schedule.cancel(after.id, "the person pressed Esc")
-                self._delivery.expire(after.id)
+                self._effects.expire(after.id)
                 if not after.busy:
                     self._wanted.add(after.id)
             case ev.SessionDeleted():
                 self._schedule.cancel(after.id, "the session was deleted")
                 self._schedule.supersede(before, "deleted")
                 self._unread(before)
-                if after.parent:
-                    self._want_again(after.parent)
-                self._delivery.expire(after.id)
+                self._want_again(after.parent)
+                self._effects.expire(after.id)
                 if after.judge:
-                    self._persist.add(rows.judge_deleted(after.id, self._world.clock.now_ms()))
+                    self._commit.add(rows.judge_deleted(after.id, self._world.clock.now_ms()))
             case ev.PersonAnswered():
                 self._want_again(after.id)
             case ev.JudgeCreated():
                 now = self._world.clock.now_ms()
-                self._persist.add(rows.judge_created(after.id, after.directory, now))
+                self._commit.add(rows.judge_created(after.id, after.directory, now))
             case _:
                 pass
 
@@ -382,13 +350,10 @@ class Intake:
             return  # it has its verdict by ``supersede``
         no = may_judge(before, self._world.clock.now_ms(), self._world.limits(before))
         if (no is None or no.wait) and before.phase not in FINAL_FOR_TASK:
-            at = self._world.clock.now_ms()
-            skipped = Verdict(
-                before.id, before.task, unread_turn(before), "skipped", at, reason="guard:deleted"
-            )
-            self._world.spawn(self._commit.record(skipped, before.directory), "record")
+            skipped = self._effects.ended(before, unread_turn(before), "skipped", "guard:deleted")
+            self._world.spawn(skipped, "record")
 
     def _want_again(self, session: str) -> None:
-        s = self._world.sessions.get(session)
+        s = self._world.sessions.get(session) if session else None
         if s is not None and s.recheck and not s.busy:
             self._wanted.add(session)

@@ -17,17 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.orders import StoredOrder
-    from ..core.pending import Pending
     from ..core.session import Session
-    from ..core.transcript import Transcript
     from .commit import Commit
-    from .delivery import Delivery
-    from .hosts.host import Instance
-    from .instances import Instances
-    from .messages import Messages
-    from .timers import Timers
+    from .effects import Effects
+    from .hosts.host import Instance, Instances
+    from .timers import Pending, Timers
+    from .turn import Messages, Turn
     from .world import World
-
 
 UNDER_WAY_MS: Final = 60_000
 
@@ -41,20 +37,18 @@ class Nudges:
         instances: Instances,
         messages: Messages,
         commit: Commit,
-        delivery: Delivery,
+        effects: Effects,
         timers: Timers,
     ) -> None:
         self._world = world
         self._instances = instances
         self._messages = messages
         self._commit = commit
-        self._delivery = delivery
+        self._effects = effects
         self._timers = timers
 
-    async def current(
-        self, p: Pending, but: frozenset[str] = frozenset()
-    ) -> tuple[Session, Transcript, Instance] | Skip | None:
-        """The session of a pending action by its messages, and its host; or the no of a guard.
+    async def current(self, p: Pending, but: frozenset[str] = frozenset()) -> Turn | Skip | None:
+        """The session of a pending action by its messages; or the no of a guard.
 
         ``but``: guards whose no does not count. None when the messages can't be read. An action whose host is
         away waits for it until it is overdue.
@@ -77,12 +71,10 @@ class Nudges:
             world.log.info("not nudged", session=p.session, error=str(e))
             return None
         now = world.sessions.get(p.session)
-        if now is None:
-            return None
-        if (no := self.objection(now, p.task, but)) is not None:  # heard while the messages were under way
-            return no
-        s = self._commit.corrected(now, transcript)
-        return self.objection(s, p.task, but) or (s, transcript, instance)
+        if now is not None and (no := self.objection(now, p.task, but)) is not None:
+            return no  # heard while the messages were under way
+        turn = self._messages.turn(p.session, transcript, instance)
+        return turn and (self.objection(turn.session, p.task, but) or turn)
 
     def objection(self, s: Session, task: str, but: frozenset[str] = frozenset()) -> Skip | None:
         """A guard's no. It is logged, so that a nudge that is not sent is visible."""
@@ -95,12 +87,7 @@ class Nudges:
         return no
 
     async def send(
-        self,
-        after: Session,
-        orders: Sequence[StoredOrder],
-        turn: str,
-        instance: Instance,
-        why: str,
+        self, after: Session, orders: Sequence[StoredOrder], turn: str, instance: Instance, why: str
     ) -> None:
         """Tell the person, and store a nudge before it leaves; one that can't be stored does not leave.
 
@@ -117,11 +104,10 @@ class Nudges:
         if any(isinstance(o.order, SendNudge) and o.created > just_now for o in world.outbox.open(after.id)):
             world.log.info("not nudged", session=after.id, reason="another nudge is under way")
             return
-        rows = await self._commit.store(after, nudges, turn, instance.id)
-        for row in rows or ():
-            status = await self._delivery.dispatch(row)
+        for row in await self._commit.store(after, nudges, turn, instance.id) or ():
+            status = await self._effects.dispatch(row)
             cause = outbox.cause_of(row.order)
             world.log.info("nudge", session=after.id, turn=turn, cause=cause, status=status, why=why)
-            at, title = world.clock.now_ms(), after.title
-            entry = {"session": after.id, "directory": after.directory, "at": at, "title": title}
-            world.stream.publish("nudge", {**entry, "cause": cause, "status": status, "reason": why})
+            entry = {"session": after.id, "directory": after.directory, "title": after.title}
+            more = {"cause": cause, "status": status, "reason": why, "at": world.clock.now_ms()}
+            world.stream.publish("nudge", entry | more)

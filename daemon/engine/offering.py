@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ..core.offers import When
     from ..core.session import Session
     from ..core.transcript import Model, Transcript
-    from .features.registry import Features
+    from .feature import Features
     from .hosts.host import Instance
-    from .messages import Messages
+    from .turn import Messages
     from .world import World
 
 CHARS: Final = 9_000  # Claude Code cuts a hook's context at 10,000

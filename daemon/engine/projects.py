@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .. import config
 from ..core.errors import words
-from .threads import Threads
+from .threads import on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,6 @@ class Projects:
         self._read_file = read
         self._first_s = first_s
         self._again_s = again_s
-        self._threads = Threads("reflectd-projects")
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Project] = OrderedDict()
 
@@ -98,7 +97,7 @@ class Projects:
             return
         loop = asyncio.get_running_loop()
         if known.reading is None:
-            known.reading = self._threads.ask(partial(self._look, Path(directory), known.found))
+            known.reading = on_disk(partial(self._look, Path(directory), known.found))
             known.reading.add_done_callback(partial(self._learned, known, directory, now))
             known.until = loop.time() + (self._first_s if known.at_ms is None else self._again_s)
         await asyncio.wait([known.reading], timeout=max(0.0, known.until - loop.time()))

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.errors import ReflectdError
 from ..core.guards import may_judge
 from ..core.orders import DeleteSessions
 from ..core.session import FINAL_FOR_TASK, settled, unread, unread_turn
-from ..core.verdict import Verdict
 from ..store import sessions as rows
-from .features.feature import Returned
+from .feature import Returned
 from .hosts.host import capabilities
 from .world import DAY_MS
 
 if TYPE_CHECKING:
     from ..core.session import Session
     from ..store.outbox import Stored
-    from .commit import Commit, Persist
-    from .delivery import Delivery
-    from .features.registry import Features
-    from .hosts.host import Instance
-    from .instances import Instances
-    from .messages import Messages
+    from .commit import Commit
+    from .effects import Effects
+    from .feature import Features
+    from .hosts.host import Instance, Instances
     from .round import Schedule
     from .timers import Timers
+    from .turn import Messages
     from .world import World
 
-SWEEP_S = 20.0
-LOOKED_AFTER = 200
-LEFT_MS = 600_000  # no judgement takes longer
+SWEEP_S: Final = 20.0
+LOOKED_AFTER: Final = 200
+LEFT_MS: Final = 600_000  # no judgement takes longer
 AWAY_S: Final = 60.0
 PAGE: Final = 200
 AT_ONCE: Final = 20  # overlooked turns that one look has judged: their host is asked for all their messages
@@ -38,39 +36,40 @@ LOST: Final = "reflectd ended while it judged this turn, and its host did not gi
 UNREAD: Final = "this turn was not judged: its host went away before its messages were read"
 
 
-class Reconnect:
-    """One look for each connection."""
+@dataclass(slots=True, eq=False, repr=False)
+class Recover:
+    """``look_after`` for each connection, ``sweep`` every few seconds.
 
-    def __init__(
-        self,
-        world: World,
-        persist: Persist,
-        instances: Instances,
-        messages: Messages,
-        delivery: Delivery,
-        schedule: Schedule,
-        timers: Timers,
-        features: Features,
-    ) -> None:
-        self._world = world
-        self._persist = persist
-        self._instances = instances
-        self._messages = messages
-        self._delivery = delivery
-        self._schedule = schedule
-        self._timers = timers
-        self._features = features
-        self._boot = world.clock.now_ms()
+    ``_since``: open sessions without anybody, and when that was first seen (monotonic seconds). ``_seen``:
+    those of this round through the pages. ``_tried``: left ``judging``, and judged once more because their
+    host is there.
+    """
+
+    _world: World
+    _instances: Instances
+    _messages: Messages
+    _commit: Commit
+    _effects: Effects
+    _schedule: Schedule
+    _timers: Timers
+    _features: Features
+    _boot: int = 0
+    _page: tuple[str, str] = ("", "")
+    _since: dict[str, float] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+    _tried: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Judge sessions of before now are an earlier daemon's."""
+        self._boot = self._world.clock.now_ms()
 
     async def look_after(self, instance: Instance) -> None:
         """Orders without a result are looked up, rows left ``judging`` judged again, leftovers deleted."""
         world = self._world
         try:
-            self._delivery.toasts_over(instance.id)
-            for stored in self._delivery.unresolved(instance):
-                s = world.sessions.get(stored.session)
-                if s is not None:
-                    await self._look_up(stored, s, instance)
+            self._effects.toasts_over(instance.id)
+            for stored in self._effects.unresolved(instance):
+                await self._look_up(stored, instance)
             for session in self._sessions(instance):
                 s = world.sessions.get(session)
                 if s is not None and s.busy:
@@ -82,15 +81,22 @@ class Reconnect:
             if left:
                 await instance.call(DeleteSessions(left), SWEEP_S)
                 now = world.clock.now_ms()
-                for session in left:
-                    self._persist.add(rows.judge_deleted(session, now))
-                await self._persist.flush()
+                self._commit.add(*(rows.judge_deleted(session, now) for session in left))
+                await self._commit.flush()
         except ReflectdError as e:
             world.log.info("not looked after", instance=instance.id, error=str(e))
 
+    async def _look_up(self, stored: Stored, instance: Instance) -> None:
+        s = self._world.sessions.get(stored.session)
+        try:
+            if s is not None:
+                await self._effects.look_up(stored, await self._messages.read(s, instance))
+        except ReflectdError as e:
+            self._world.log.info("order not looked up", order=stored.id, error=str(e))
+
     def _sessions(self, instance: Instance) -> list[str]:
         """Those that the host may have left behind. Of a folder with thousands the newest: the others wait
-        for their next event, or for ``abandoned``.
+        for their next event, or for ``sweep``.
         """
         if instance.session:
             s = self._world.sessions.get(instance.session)
@@ -102,80 +108,54 @@ class Reconnect:
         """Judge sessions whose answer nobody can get any more: asked for by an earlier daemon, of a host that
         is gone, or older than any judgement. One that runs is not touched (I37).
         """
-        world = self._world
+        world, left = self._world, list[str]()
         before = max(self._boot, world.clock.now_ms() - LEFT_MS)
-        left = []
         for session, created in world.sessions.judge_sessions(directory).items():
             s = world.sessions.get(session)
             if created < before or (s is not None and self._instances.connected(s.instance) is None):
                 left.append(session)
         return tuple(left)
 
-    async def _look_up(self, stored: Stored, s: Session, instance: Instance) -> None:
-        try:
-            await self._delivery.look_up(stored, await self._messages.read(s, instance))
-        except ReflectdError as e:
-            self._world.log.info("order not looked up", order=stored.id, session=s.id, error=str(e))
-
-
-class Abandoned:
-    """Ends turns and work of sessions whose host, or whose daemon, died, after ``AWAY_S``.
-
-    A host is usually back within seconds, and ``Reconnect`` has its turns judged. The others get their final
-    verdict here (I21), so that no file says `judging` for ever and no dead session is listed as busy. Where
-    the host is there and had more than ``Reconnect`` looks at, the turn is judged now, once. Call ``sweep``
-    every few seconds; it looks at one page of the open sessions and sends nothing.
-    """
-
-    def __init__(
-        self, world: World, persist: Persist, instances: Instances, schedule: Schedule, commit: Commit
-    ) -> None:
-        self._world = world
-        self._persist = persist
-        self._instances = instances
-        self._schedule = schedule
-        self._commit = commit
-        self._page = ("", "")
-        self._room = AT_ONCE
-        self._since: dict[str, float] = {}  # open session without anybody → when that was first seen
-        self._seen: set[str] = set()  # those of this round through the pages
-        self._tried: set[str] = set()  # left ``judging``, and judged once more because their host is there
-
     def sweep(self) -> None:
-        """Look at the next page of open sessions. The first page follows the last one."""
-        self._room = AT_ONCE
-        found = self._world.sessions.open_after(self._page, PAGE)
-        for _, session in found:
-            self._look(session)
-        if len(found) == PAGE:
-            self._page = found[-1]
+        """Ends turns and work of sessions whose host, or whose daemon, died, after ``AWAY_S``: one page of
+        the open sessions, and the first page follows the last one. Sends nothing.
+
+        A host is usually back within seconds, and ``look_after`` has its turns judged. The others get their
+        final verdict here (I21), so that no file says `judging` for ever and no dead session is listed as
+        busy. Where the host is there and had more than ``look_after`` looks at, the turn is judged now, once.
+        """
+        page = self._world.sessions.open_after(self._page, PAGE)
+        overlooked = [session for _, session in page if self._look(session)]
+        for session in overlooked[:AT_ONCE]:
+            del self._since[session]
+            if self._left_judging(session):
+                self._tried.add(session)
+            self._schedule.request(session)
+        if len(page) == PAGE:
+            self._page = page[-1]
             return
         self._page = ("", "")
         self._since = {session: at for session, at in self._since.items() if session in self._seen}
         self._seen.clear()
         self._tried = {session for session in self._tried if self._left_judging(session)}
 
-    def _look(self, session: str) -> None:
+    def _look(self, session: str) -> bool:
+        """End it when its time is over. True: its host is there, and has to be asked."""
         s = self._world.sessions.peek(session)
         if s is None or self._schedule.task(session) is not None:
-            return
+            return False
         overlooked = self._instances.connected(s.instance) is not None and session not in self._tried
         if overlooked and s.phase != "judging" and not self._may_judge(s):
-            return
+            return False
         self._seen.add(session)
         now = self._world.clock.monotonic()
         if session not in self._since:  # what its project says is known when its time is over
             self._world.spawn(self._world.projects.read(s.directory), "project settings", "look")
         if now - self._since.setdefault(session, now) < AWAY_S:
-            return
+            return False
         if not overlooked:
             self._end(s)
-        elif self._room:
-            self._room -= 1
-            del self._since[session]
-            if s.phase == "judging":
-                self._tried.add(session)
-            self._schedule.request(session)
+        return overlooked
 
     def _left_judging(self, session: str) -> bool:
         s = self._world.sessions.peek(session)
@@ -190,34 +170,24 @@ class Abandoned:
 
     def _end(self, s: Session) -> None:
         """What the session waits for does not come."""
-        world, ended = self._world, replace(s, busy=False, retrying=False, waiting=())
-        quiet = s.off or s.judge or bool(s.parent) or not world.limits(s).enabled
-        verdict: Verdict | None = None
+        world, after = self._world, replace(s, busy=False, retrying=False, waiting=())
+        quiet = s.off or s.judge or bool(s.parent) or not world.limits(s).enabled or not s.task
+        verdict: tuple[str, Literal["error", "skipped"], str] | None = None
         if s.phase == "judging":
-            ended = settled(ended, s.turn, "error", "not_judged")
-            verdict = Verdict(s.id, s.task, s.turn, "error", world.clock.now_ms(), reason=LOST)
+            after = settled(after, s.turn, "error", "not_judged")
+            verdict = (s.turn, "error", LOST)
         elif s.recheck:
-            if self._may_come_back(s):
-                return
-            ended = unread(ended) if s.task and not quiet else replace(ended, recheck=False)
-            if s.task and not quiet and s.phase not in FINAL_FOR_TASK:
-                verdict = Verdict(s.id, s.task, unread_turn(s), "error", world.clock.now_ms(), reason=UNREAD)
+            age = world.clock.now_ms() - s.idle_at
+            if capabilities(s.host).order_stream and age <= world.limits(s).max_idle_age_ms:
+                return  # its host may still return and tell what it answered
+            after = replace(after, recheck=False) if quiet else unread(after)
+            if not quiet and s.phase not in FINAL_FOR_TASK:
+                verdict = (unread_turn(s), "error", UNREAD)
         elif s.turn not in {"", s.final}:  # the agent went on while this was judged, and died in its work
-            ended = replace(ended, final=s.turn)
-            at = world.clock.now_ms()
-            verdict = Verdict(s.id, s.task, s.turn, "skipped", at, reason="guard:host_gone")
-        if ended == s:
+            after = replace(after, final=s.turn)
+            verdict = (s.turn, "skipped", "guard:host_gone")
+        if after == s:
             return
         world.log.info("session without its host", session=s.id, phase=s.phase, busy=s.busy)
-        world.sessions.put(ended)
-        if verdict is not None:
-            world.spawn(self._commit.record(verdict, s.directory), "abandoned")
-        else:
-            world.spawn(self._persist.flush(), "abandoned")
-
-    def _may_come_back(self, s: Session) -> bool:
-        """A host that holds a stream of orders may still return and tell what it answered; until the idle is
-        too old to act on.
-        """
-        age = self._world.clock.now_ms() - s.idle_at
-        return capabilities(s.host).order_stream and age <= self._world.limits(s).max_idle_age_ms
+        world.sessions.put(after)
+        world.spawn(self._effects.ended(s, *verdict) if verdict else self._commit.flush(), "left behind")

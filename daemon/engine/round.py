@@ -10,77 +10,58 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply, ReflectdError, Unavailable
 from ..core.guards import Skip, may_commit, may_judge, may_judge_messages, too_many_prompts
 from ..core.orders import ShowToast
 from ..core.session import judging, settled, unread, unread_turn
-from ..core.verdict import JudgedBy, Verdict
+from ..core.verdict import JudgedBy
 from ..files.verdict import Judging
 from ..judge.decide import Round, decide, skip
 from ..redact import redact_head
-from ..stuck.loops import may_go_on
+from ..stuck.loops import loop_in, may_go_on
 from .hosts.host import capabilities
-from .loops import naming_loop, worked_in_circles
+from .turn import naming_loop, silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.session import Session
-    from ..core.transcript import Message, Transcript
     from ..judge.decide import Decision
     from ..stuck.loops import Loop
     from .asking import Asking, Formed
-    from .commit import Commit, Persist
-    from .delivery import Delivery
+    from .commit import Commit
+    from .effects import Effects
+    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Instance
-    from .instances import Instances
-    from .messages import Messages
+    from .hosts.host import Instance, Instances
+    from .turn import Messages, Turn
     from .world import World
 
-JUDGING_S = 2.0
-JUDGING = "Judging whether the task is done. Type a message to take over"
+JUDGING_S: Final = 2.0
+JUDGING: Final = "Judging whether the task is done. Type a message to take over"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The turn that one judgement is about, its messages, and who has them."""
-
-    message: Message
-    transcript: Transcript
-    loop: Loop | None
-    instance: Instance
-
-
+@dataclass(slots=True, eq=False, repr=False)
 class Schedule:
-    """Starts, joins and cancels judgements."""
+    """Starts, joins and cancels judgements. ``_deciding``: its event is set when a decision that is being
+    stored and sent is out of date.
+    """
 
-    def __init__(
-        self,
-        world: World,
-        persist: Persist,
-        instances: Instances,
-        messages: Messages,
-        asking: Asking,
-        commit: Commit,
-        delivery: Delivery,
-        filing: Filing,
-    ) -> None:
-        self._world = world
-        self._persist = persist
-        self._instances = instances
-        self._messages = messages
-        self._asking = asking
-        self._commit = commit
-        self._delivery = delivery
-        self._filing = filing
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
-        self._deciding: dict[str, asyncio.Event] = {}  # set: the decision is out of date
-        self.closed = False
+    _world: World
+    _instances: Instances
+    _messages: Messages
+    _asking: Asking
+    _commit: Commit
+    _effects: Effects
+    _filing: Filing
+    _features: Features
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _again: set[str] = field(default_factory=set)
+    _deciding: dict[str, asyncio.Event] = field(default_factory=dict)
+    closed: bool = False
 
     def request(self, session: str) -> None:
         """Judge the session's last turn, unless that is under way: then look once more afterwards."""
@@ -93,7 +74,7 @@ class Schedule:
 
     def cancel(self, session: str, why: str) -> None:
         """The session moved on: the call to the judge is cancelled. A decision that is being stored and sent
-        is not; ``delivery`` marks its orders stale.
+        is not; ``effects`` marks its orders stale.
         """
         self._again.discard(session)
         self._asking.take(session)
@@ -110,9 +91,8 @@ class Schedule:
         if before is None or not before.turn or before.final == before.turn:
             return
         now = self._world.sessions.get(before.id)
-        if now is None or now.final == before.turn:
-            return
-        self._world.spawn(self._commit.passed_over(before, why), "record")
+        if now is not None and now.final != before.turn:
+            self._world.spawn(self._effects.passed_over(before, why), "record")
 
     def task(self, session: str) -> asyncio.Task[None] | None:
         """The judgement of this session that runs."""
@@ -127,10 +107,6 @@ class Schedule:
     def busy(self) -> bool:
         """Is any turn being judged?"""
         return bool(self._running)
-
-    def close(self) -> None:
-        """Start no more judgements."""
-        self.closed = True
 
     async def _run(self, session: str) -> None:
         me = asyncio.current_task()
@@ -159,13 +135,14 @@ class Schedule:
             return
         await world.projects.read(s.directory)
         s = world.sessions.get(session) or s
-        limits = world.limits(s)
-        no = may_judge(s, world.clock.now_ms(), limits, children_busy=self._messages.children_busy(session))
+        children = self._messages.children_busy(session)
+        no = may_judge(s, world.clock.now_ms(), world.limits(s), children_busy=children)
         if no is not None and no.final is None:
             self._skipped(s, no)
             return
-        folder = s.directory if capabilities(s.host).shares_sessions else ""
-        instance = self._instances.connected(s.instance, folder)
+        instance = self._instances.connected(
+            s.instance, s.directory if capabilities(s.host).shares_sessions else ""
+        )
         if instance is None:
             world.log.info("not judged yet", session=session, reason="its host is not connected")
             return
@@ -176,44 +153,49 @@ class Schedule:
             await self._decide_early(session, instance)
             await self._unread(session, instance, str(e))
             return
-        stuck = world.sessions.get(session) is not None and world.project(s.directory).stuck.enabled
-        loop = await worked_in_circles(transcript) if stuck else None
-        await self._judge_messages(session, transcript, loop, no, instance)
-
-    async def _judge_messages(
-        self, session: str, transcript: Transcript, loop: Loop | None, no: Skip | None, instance: Instance
-    ) -> None:
-        """The second guards. ``no``: the answer of the first ones, which counts for the same task only."""
-        world = self._world
-        now = world.sessions.get(session)
-        if now is None:
+        loop: Loop | None = None
+        if world.project(s.directory).stuck.enabled and transcript.turn is not None:
+            loop = await asyncio.to_thread(loop_in, silent(transcript))  # few calls may be long ones
+        turn = self._messages.turn(session, transcript, instance)
+        if turn is None:
             return
-        s = self._commit.corrected(now, transcript)
-        message, limits = transcript.turn, world.limits(s)
-        if message is not None and s.turn not in {"", s.final, message.id}:
-            await self._commit.passed_over(s, "busy")  # the agent went on by itself while this was judged
-            s = world.sessions.get(s.id) or s
-        if s.task != now.task:  # a message we never heard of: the first answer was about the task before
-            no = may_judge(s, world.clock.now_ms(), limits)
-        seen = may_judge_messages(s, transcript, limits) or may_go_on(s, loop)
-        seen = seen or too_many_prompts(s, world.clock.now_ms(), limits)
-        if seen is not None and (no is None or seen.final is None):
-            no = seen
+        message = turn.message
+        if message is not None and turn.session.turn not in {"", turn.session.final, message.id}:
+            # the agent went on by itself while this was judged
+            await self._effects.passed_over(turn.session, "busy")
+            turn = self._messages.turn(session, transcript, instance) or turn
+        if turn.session.task != s.task:  # the first answer was about the task before
+            no = may_judge(turn.session, world.clock.now_ms(), turn.limits)
+        no = self._objection(turn, loop, no)
+        if no is None and message is not None:
+            await self._ask(turn, loop)
+        elif no is not None:
+            await self._skip(turn.session, message.id if message else "", no, instance)
+
+    def _objection(self, turn: Turn, loop: Loop | None, first: Skip | None) -> Skip | None:
+        """The second guards. ``first``: the answer of the first ones, which stands against one that writes a
+        verdict of its own.
+        """
+        s, message = turn.session, turn.message
+        no = may_judge_messages(s, turn.transcript, turn.limits) or may_go_on(s, loop)
+        no = no or too_many_prompts(s, self._world.clock.now_ms(), turn.limits)
+        if no is None or (first is not None and no.final is not None):
+            no = first
         again = message is not None and s.phase == "judging" and s.turn == message.id
         if no is None and again and s.rejudged == s.turn:
             no = Skip("crashed_twice", "judging this turn did not survive twice", final="unscored")
-        if no is not None or message is None:
-            await self._skip(s, message, no, instance)
-            return
-        s = replace(judging(s, message.id), rejudged=message.id if again else s.rejudged)
-        await self._judge_turn(s, Turn(message, transcript, loop, instance))
+        return no
 
-    async def _judge_turn(self, s: Session, turn: Turn) -> None:
+    async def _ask(self, turn: Turn, loop: Loop | None) -> None:
         """Ask the judge, then the third guards."""
         world, instance, message = self._world, turn.instance, turn.message
+        assert message is not None  # noqa: S101 - a guard said so
+        again = turn.session.phase == "judging" and turn.session.turn == message.id
+        s = judging(turn.session, message.id)
+        s = replace(s, rejudged=message.id if again else s.rejudged)
         world.sessions.put(s)
-        await self._persist.flush()
-        self._filing.judging(Judging(s.id, s.task, message.id, world.clock.now_ms()), s.directory)
+        await self._commit.flush()
+        self._filing.begun(Judging(s.id, s.task, message.id, world.clock.now_ms()), s.directory)
         formed = self._asking.take(s.id)
         if formed is None or (formed.case.turn, formed.case.task) != (message.id, s.task):
             case = await self._messages.case(turn.transcript, s)
@@ -226,9 +208,9 @@ class Schedule:
         if no is None and instance.mode != "run" and instance.can.order_stream and not instance.connected:
             no = Skip("host_gone", "the host ended while the judge was thinking", final="skipped")
         if no is not None:
-            await self._skip(now, message, no, instance)
+            await self._skip(now, message.id, no, instance)
         else:
-            await self._decide(now, formed, turn.loop, instance)
+            await self._decide(now, formed, loop, instance)
 
     @contextlib.contextmanager
     def _told_of_judging(self, s: Session, instance: Instance) -> Iterator[None]:
@@ -254,54 +236,47 @@ class Schedule:
 
     async def _finish(self, decision: Decision, instance: Instance, formed: Formed | None = None) -> None:
         """The state moves on in this very step; what follows is not cancelled half-way."""
-        session = decision.session.id
-        stored = self._commit.decide(decision, instance.id, formed.case if formed is not None else None)
-        outdated = self._deciding[session] = asyncio.Event()
-        follow = self._delivery.follow(decision, stored, instance, formed, outdated)
-        work = self._world.spawn(follow, "decision")
-        work.add_done_callback(lambda _: self._deciding.pop(session, None))
+        s = decision.session
+        more = self._features.deciding(decision.verdict, formed.case, s.directory) if formed else ()
+        stored = self._commit.decide(decision, instance.id, more)
+        outdated = self._deciding[s.id] = asyncio.Event()
+        work = self._world.spawn(
+            self._effects.follow(decision, stored, instance, formed, outdated), "decision"
+        )
+        work.add_done_callback(lambda _: self._deciding.pop(s.id, None))
         await asyncio.shield(work)
 
-    async def _skip(self, s: Session, turn: Message | None, no: Skip | None, instance: Instance) -> None:
+    async def _skip(self, s: Session, turn: str, no: Skip, instance: Instance) -> None:
         """A guard's no: a verdict where a turn ended by it, otherwise only a line in the log."""
-        if no is None:
-            return
-        world = self._world
         self._skipped(s, no)
-        decision = skip(s, turn.id if turn else "", no, world.clock.now_ms(), world.limits(s))
-        if decision is None or turn is None or turn.id == s.final:
-            await self._persist.flush()
-            return
-        await self._finish(decision, instance)
+        decision = skip(s, turn, no, self._world.clock.now_ms(), self._world.limits(s))
+        if decision is None or turn in {"", s.final}:
+            await self._commit.flush()
+        else:
+            await self._finish(decision, instance)
 
     def _skipped(self, s: Session, no: Skip) -> None:
         world = self._world
         if not no.wait and s.recheck:
-            s = replace(world.sessions.get(s.id) or s, recheck=False)
-            world.sessions.put(s)
+            world.sessions.put(replace(world.sessions.get(s.id) or s, recheck=False))
         world.log.info("skipped", session=s.id, guard=no.guard, reason=no.reason)
-        entry = {"session": s.id, "directory": s.directory, "guard": no.guard, "reason": no.reason}
-        world.stream.publish("skip", {**entry, "at": world.clock.now_ms()})
+        entry = {"session": s.id, "directory": s.directory, "title": s.title, "guard": no.guard}
+        world.stream.publish("skip", {**entry, "reason": no.reason, "at": world.clock.now_ms()})
 
     async def _failed(self, session: str, why: str) -> None:
         """Judging broke: the turn ends in `error`, with the reason (I21)."""
         s = self._world.sessions.get(session)
-        if s is None or s.phase != "judging":
-            return
-        self._world.sessions.put(settled(s, s.turn, "error", "not_judged"))
-        await self._error(s, s.turn, redact_head(why, 300))
+        if s is not None and s.phase == "judging":
+            self._world.sessions.put(settled(s, s.turn, "error", "not_judged"))
+            await self._effects.ended(s, s.turn, "error", redact_head(why, 300))
 
     async def _unread(self, session: str, instance: Instance, error: str) -> None:
         """The host is there and does not give its messages: the turn ends in `error` (I21), quietly."""
         s = self._world.sessions.get(session)
-        if s is None or not s.recheck or self._instances.connected(instance.id) is None:
-            return
-        self._world.sessions.put(unread(s))
-        await self._error(s, unread_turn(s), f"messages not read: {redact_head(error, 300)}")
-
-    async def _error(self, s: Session, turn: str, reason: str) -> None:
-        verdict = Verdict(s.id, s.task, turn, "error", self._world.clock.now_ms(), reason=reason)
-        await self._commit.record(verdict, s.directory)
+        if s is not None and s.recheck and self._instances.connected(instance.id) is not None:
+            self._world.sessions.put(unread(s))
+            reason = f"messages not read: {redact_head(error, 300)}"
+            await self._effects.ended(s, unread_turn(s), "error", reason)
 
     async def _decide_early(self, session: str, instance: Instance) -> None:
         """A `run` host that exits no longer answers; what it asked before was about its last text."""

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from ..keys import Keys
     from ..paths import Paths
     from ..store.ledger import By
-    from .features.registry import Features
+    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Instance
-    from .instances import Instances
+    from .hosts.host import Instance, Instances
     from .intake import Intake
     from .jobs import Jobs
     from .stream import Hub
@@ -225,7 +224,7 @@ class StatusReport:
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
         """``GET /v1/line``."""
-        stuck: Mapping[str, str] = self._features.says("stuck").get("stuck", {})
+        stuck: Mapping[str, str] = self._features.status().get("stuck", {}).get("stuck", {})
         return line(self._world, stuck, session, directory)
 
     @property

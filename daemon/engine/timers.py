@@ -12,15 +12,63 @@ import heapq
 import itertools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
-
-from ..core.pending import RANK, Pending
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 if TYPE_CHECKING:
-    from ..core.pending import PendingKind
     from ..store.db import Database, Statement
-    from .commit import Persist
+    from .commit import Commit
     from .world import World
+
+# What is to happen to a session later, unless something else happens first.
+#
+# A session has at most one pending action of each kind. When several are due, the one that ranks highest
+# goes first and the others wait for it. Feedback needs no timer: it takes the place of every nudge.
+
+PendingKind = Literal["compaction", "nudge", "idle"]
+RANK: Final[dict[PendingKind, int]] = {"compaction": 0, "nudge": 1, "idle": 2}
+AGAIN_MS: Final = 15_000
+TRIES: Final = 5
+LAST_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A timer of one session. ``due``: epoch ms. ``length``: how long it was set for, in ms. ``tries``: how
+    often it was put off. ``turn``: the answer after which it was set.
+
+    The kind `compaction` looks at a session after its context was summarised, `nudge` at a session that got
+    feedback, `idle` at a session whose turn could not be judged yet.
+    """
+
+    session: str
+    kind: PendingKind
+    task: str
+    turn: str
+    due: int
+    length: int
+    tries: int = 0
+
+    @property
+    def key(self) -> tuple[str, PendingKind]:
+        """A new action takes the place of an earlier one with the same key."""
+        return self.session, self.kind
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether it is late by more than its length: the machine slept, or no daemon ran. Then drop it."""
+        return now_ms - self.due > self.length
+
+    def outranks(self, other: Pending) -> bool:
+        """Whether ``other`` must wait for this one."""
+        return RANK[self.kind] < RANK[other.kind]
+
+
+def put_off(pending: Pending, now_ms: int) -> Pending | None:
+    """The next try of a compaction whose session is busy: five after 15 s each, the last after 60 s (I32)."""
+    if pending.tries > TRIES:
+        return None
+    length = AGAIN_MS if pending.tries < TRIES else LAST_MS
+    return replace(pending, due=now_ms + length, length=length, tries=pending.tries + 1)
+
 
 LONGEST_S = 60.0
 HOLD_MS = 5_000
@@ -39,9 +87,9 @@ class Due:
 class Timers:
     """``run`` fires what is due. All methods belong to the loop's thread."""
 
-    def __init__(self, world: World, persist: Persist) -> None:
+    def __init__(self, world: World, commit: Commit) -> None:
         self._world = world
-        self._persist = persist
+        self._commit = commit
         self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in stored(world.db)}
         self._acting: set[Pending] = set()
         self._watched: dict[str, tuple[int, Look]] = {}
@@ -117,8 +165,8 @@ class Timers:
 
     def _store(self, statement: Statement) -> None:
         """Written with the next flush, which nobody waits for."""
-        self._persist.add(statement)
-        self._world.spawn(self._persist.flush(), "timer")
+        self._commit.add(statement)
+        self._world.spawn(self._commit.flush(), "timer")
 
     def _push(self, at_ms: int, session: str, kind: PendingKind | None) -> None:
         earliest = not self._heap or at_ms < self._heap[0][0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..store.db import Statement
     from ..store.jobs import Job
-    from .features.registry import Features
+    from .feature import Features
     from .jobs import Jobs
     from .world import World
 

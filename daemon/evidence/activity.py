@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.evidence import FAILED, Act
-from ..core.refusals import is_denied, looks_up
+from ..core.transcript import is_denied, looks_up
 from . import outputs
 from .calls.actions import Action, Check, Deed
 from .calls.failures import was_stopped

@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from ..core.evidence import Row
-from ..core.refusals import is_denied, looks_up
+from ..core.transcript import is_denied, looks_up
 from .calls.actions import Deed, Write
 from .calls.commands import read_script
 from .calls.gitfiles import forgotten

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from operator import is_
 from typing import TYPE_CHECKING, cast
 
-from ..core.bounds import bounded
+from ..core.cuts import bounded
 from ..core.evidence import Evidence
 from ..core.given import cited_ids
 from ..core.transcript import Message, Model, ToolCall, Transcript

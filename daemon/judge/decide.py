@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
 from ..core.orders import SendFeedback, ShowToast, StoredOrder, Variant
-from ..core.progress import Progress
-from ..core.refusals import looks_up
-from ..core.session import Session, settled
+from ..core.session import Progress, Session, settled
+from ..core.transcript import looks_up
 from ..core.verdict import NO_PROOF, FinalState, JudgedBy, Judgement, Severity, Verdict
 from .case import Case
 from .citations import ITEM_CHARS, cited_rows, is_cited

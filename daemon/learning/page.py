@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ..core.errors import Rejected, Unavailable, UserError
 from ..core.given import known_as
-from ..engine.features.feature import Feature, Page, Parts, Route
-from ..engine.pages.sections import action, link, piece, row, section, when
+from ..engine.feature import Feature, Page, Route
+from ..engine.page import action, link, piece, row, section, when
 from ..files.project import find_project
 from .playbook import project_playbook as points
 from .records import NOBODY, Learned, Record
@@ -30,6 +30,7 @@ from .texts import refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..engine.engine import Engine
     from .rules.journal import Journal
 
 Json = dict[str, Any]
@@ -52,8 +53,9 @@ class LearnedPage(Feature):
 
     name: ClassVar = "learned"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
 
     def pages(self) -> Sequence[Page]:

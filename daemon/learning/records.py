@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.errors import UserError
 from ..core.given import folded, known_as
-from ..core.shares import wilson
+from ..engine.page import wilson
 from . import tables
 from .playbook.points import each, harms
 from .playbook.project_playbook import blocked_in, rules_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..core.shares import Share, wilson
+from ..engine.page import Share, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
-from ..core.bounds import bounded
+from ..core.cuts import bounded
 from ..core.errors import BadReply, Unavailable
 from ..core.given import folded
 from ..core.guards import Limits, may_judge_messages
 from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
-from ..core.stop import Stop
+from ..core.transcript import Stop
 from ..core.verdict import JudgedBy
-from ..engine.loops import naming_loop, silent
+from ..engine.turn import naming_loop, silent
 from ..judge.case import PROMPT_TOKENS, Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import SecondLook, always, judge

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from ..engine.engine import Engine
-    from ..engine.features.feature import Route
+    from ..engine.feature import Route
     from ..engine.hosts.host import Instance
     from ..engine.status import StatusReport
 

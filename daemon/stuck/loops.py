@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.guards import Skip
-from ..core.refusals import looks_up
+from ..core.transcript import looks_up
 from ..evidence.calls.actions import Check, Stash, Write
 from ..evidence.calls.commands import read_script
 from ..evidence.calls.prefixes import unwrap

@@ -22,7 +22,7 @@ from .entry import refused
 from .render import HERE, Renderer, sections
 
 if TYPE_CHECKING:
-    from ..engine.features.feature import Page, Route
+    from ..engine.feature import Page, Route
     from .entry import Entry
     from .reads import Source
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.errors import BadReply
 from ..core.ports import Clock
 from ..core.words import OUTCOMES
-from ..engine.features.registry import Features
+from ..engine.feature import Features
 from ..engine.intake import Intake
 from ..engine.status import StatusReport
 from ..log import Logger

@@ -28,7 +28,7 @@ _ACTION: Final[Json] = {"body": {}, "key": "", "confirm": ""}
 
 
 def sections(read: Mapping[str, Any], feature: str) -> list[Json]:
-    """The sections of a page (``engine.features.feature.Page``), or of the part that this feature has in it,
+    """The sections of a page (``engine.feature.Page``), or of the part that this feature has in it,
     with what the feature left out. A cell of a wrong type is a bug of that feature and raises ``TypeError``
     or ``KeyError``.
     """

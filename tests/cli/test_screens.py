@@ -26,8 +26,8 @@ from daemon.cli.learned.bootstrap import Found, Plan, Run
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why
-from daemon.core.shares import wilson
 from daemon.core.verdict import FinalState
+from daemon.engine.page import wilson
 from daemon.learning.playbook.stretch import Past
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.backtest import Report, Result

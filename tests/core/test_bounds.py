@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.bounds import (
+from daemon.core.cuts import (
     FRESH,
     MARK,
     MAX_CALLS,

@@ -21,8 +21,7 @@ from daemon.core.guards import (
     rounds_without_progress,
     too_many_prompts,
 )
-from daemon.core.progress import Progress
-from daemon.core.session import Session
+from daemon.core.session import Progress, Session
 from daemon.core.transcript import Message, ToolCall, Transcript
 
 NOW = 1_000_000_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.core.progress import Progress, moved
+from daemon.core.session import Progress, moved
 
 STOOD = Progress("f1", "c1", ("a", "b"))
 

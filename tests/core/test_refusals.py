@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.refusals import is_denied, is_refused, looks_up
+from daemon.core.transcript import is_denied, is_refused, looks_up
 from tests.support.transcripts import bash, failed
 
 

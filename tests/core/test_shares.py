@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.shares import wilson
+from daemon.engine.page import wilson
 
 
 @pytest.mark.parametrize(

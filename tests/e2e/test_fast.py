@@ -10,7 +10,7 @@ from daemon.core.guards import Limits
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Model
 from daemon.engine.calls import HostModels
-from daemon.engine.instances import Instance
+from daemon.engine.hosts.host import Instance
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import PATIENCE_S

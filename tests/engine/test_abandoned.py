@@ -31,10 +31,10 @@ class Box:
         """This session was stored so, and then the daemon was killed."""
         s = replace(s, directory=str(self.work))
         self.sim.daemon.world.sessions.put(s)
-        await self.sim.daemon.engine.persist.flush()
+        await self.sim.daemon.engine.commit.flush()
         if s.phase == "judging":
             told = Judging(s.id, s.task, s.turn, self.clock.ms)
-            self.sim.daemon.engine.filing.judging(told, s.directory)
+            self.sim.daemon.engine.filing.begun(told, s.directory)
             await self.sim.daemon.engine.filing.drain()
         return s
 
@@ -44,9 +44,9 @@ class Box:
 
     async def look(self, seconds: float = AWAY_S) -> None:
         """As the daemon does it every few seconds: once now, and once later."""
-        self.sim.daemon.engine.abandoned.sweep()
+        self.sim.daemon.engine.recover.sweep()
         self.clock.advance(seconds)
-        self.sim.daemon.engine.abandoned.sweep()
+        self.sim.daemon.engine.recover.sweep()
         await self.sim.settle()
 
     def file(self, session: str) -> dict[str, Any]:
@@ -226,7 +226,7 @@ async def test_overlooked_turns_are_judged_a_few_at_a_time(box: Box) -> None:
     await box.sim.settle()
     for n in range(AT_ONCE + 5):
         await box.left(Session(id=f"s{n:02d}", task="t", instance="host-1", recheck=True, idle_at=1))
-    abandoned, schedule = box.sim.daemon.engine.abandoned, box.sim.daemon.engine.schedule
+    abandoned, schedule = box.sim.daemon.engine.recover, box.sim.daemon.engine.schedule
     abandoned.sweep()
     box.clock.advance(AWAY_S)
     abandoned.sweep()
@@ -247,9 +247,9 @@ async def test_thousands_of_open_sessions_are_looked_at_page_by_page(box: Box) -
     for n in range(many):
         left = Session(id=f"s{n:04d}", directory=str(box.work), busy=True, instance="gone")
         box.sim.daemon.world.sessions.put(left)
-    await box.sim.daemon.engine.persist.flush()
+    await box.sim.daemon.engine.commit.flush()
     await box.restart()
-    abandoned = box.sim.daemon.engine.abandoned
+    abandoned = box.sim.daemon.engine.recover
     for _ in range(4):
         abandoned.sweep()
     assert len(abandoned._since) == many

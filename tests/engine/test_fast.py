@@ -21,9 +21,8 @@ from daemon.core.orders import RunJudge
 from daemon.core.settings import Fast
 from daemon.core.transcript import Model
 from daemon.engine.calls import HOSTS_KEPT, Calls, HostModels
-from daemon.engine.hosts.host import Instance
+from daemon.engine.hosts.host import Instance, Instances
 from daemon.engine.hosts.opencode import Opencode
-from daemon.engine.instances import Instances
 from daemon.llm.host import HostProvider
 from daemon.llm.offered import FAILED_S, KEEP_S
 from daemon.store import ledger

@@ -47,7 +47,7 @@ async def test_a_judged_turn_passes_those_that_failed(sim: SimDaemon, tmp_path: 
     work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(BACKLOG):
         filing.final(Verdict(f"ses_{n:05d}", "t", "u", "error", 1, reason="its host went away"), str(work))
-    filing.judging(Judging("mine", "t", "u", 2), str(work))
+    filing.begun(Judging("mine", "t", "u", 2), str(work))
     mine = work / ".reflection" / "verdict_mine.json"
     while not mine.exists():
         await asyncio.sleep(0.001)
@@ -63,7 +63,7 @@ async def test_the_newest_of_a_session_is_what_stays(sim: SimDaemon, tmp_path: P
     """Of what waits for one session the newest is written, whatever its lane, and nothing after it."""
     work, filing = tmp_path / "work", sim.daemon.engine.filing
     for n in range(50):
-        filing.judging(Judging("mine", "t", f"turn{n}", 2 * n + 1), str(work))
+        filing.begun(Judging("mine", "t", f"turn{n}", 2 * n + 1), str(work))
         state = "skipped" if n % 2 else "complete"
         filing.final(Verdict("mine", "t", f"turn{n}", state, 2 * n + 2), str(work))
         if n % 7 == 0:
@@ -144,7 +144,7 @@ async def test_projects_on_dead_disks_stop_no_other(sim: SimDaemon, tmp_path: Pa
 async def test_cases_that_wait_are_bounded_and_counted(sim: SimDaemon, tmp_path: Path) -> None:
     """Of four thousand cases at once the newest wait, the others are counted and told."""
     disks = Disks(sim, tmp_path)
-    disks.filing.judging(Judging("s", "t", "u", 1), "/dead")
+    disks.filing.begun(Judging("s", "t", "u", 1), "/dead")
     while not sim.daemon.world.health.faults:
         await asyncio.sleep(0.001)
     case = make_case(session="s")
@@ -172,8 +172,8 @@ async def test_a_turn_that_was_over_when_the_daemon_was_killed_is_not_left_judgi
     """
     work, world = tmp_path / "work", sim.daemon.world
     world.sessions.put(Session(id="mine", task="t2", directory=str(work)))
-    await sim.daemon.engine.persist.flush()
-    sim.daemon.engine.filing.judging(Judging("mine", "t", "turn", sim.clock.ms), str(work))
+    await sim.daemon.engine.commit.flush()
+    sim.daemon.engine.filing.begun(Judging("mine", "t", "turn", sim.clock.ms), str(work))
     await sim.daemon.engine.filing.drain()
     await sim.daemon.db.commit(verdicts.add(Verdict("mine", "t", "turn", "skipped", sim.clock.ms), str(work)))
     await sim.kill()

@@ -12,6 +12,7 @@ from daemon import log
 from daemon.core.verdict import Verdict
 from daemon.engine.filing import RETRY_S
 from daemon.engine.world import KEPT, Health
+from daemon.store import verdicts
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon
 
@@ -80,7 +81,8 @@ class Box:
         """A turn of this session got its verdict."""
         engine = self.sim.daemon.engine
         verdict = Verdict(session, "task", "turn", "complete", self.clock.ms)
-        await engine.intake._commit.record(verdict, str(self.work))
+        engine.commit.add(verdicts.add(verdict, str(self.work)))
+        await engine.effects.recorded(verdict, str(self.work))
         await engine.filing.drain()
 
     async def later(self, seconds: float) -> None:
@@ -143,7 +145,8 @@ async def test_another_folder_that_works_ends_no_fault(box: Box, tmp_path: Path)
     other = tmp_path / "other"
     other.mkdir()
     verdict = Verdict("elsewhere", "task", "turn", "complete", box.clock.ms)
-    await box.sim.daemon.engine.intake._commit.record(verdict, str(other))
+    box.sim.daemon.engine.commit.add(verdicts.add(verdict, str(other)))
+    await box.sim.daemon.engine.effects.recorded(verdict, str(other))
     await box.sim.daemon.engine.filing.drain()
     await asyncio.sleep(0)
     assert box.faults == {f"files in {box.work}"}

@@ -12,7 +12,8 @@ import pytest
 
 from daemon.app import FEATURES, Daemon
 from daemon.core.errors import Unavailable
-from daemon.engine.features.feature import Feature, Parts
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature
 from daemon.engine.jobs import FIRST_PAUSE_MS, TRIES
 from daemon.engine.upkeep import HOUR_MS, RETENTION
 from daemon.store import jobs as rows
@@ -33,8 +34,9 @@ class Worker(Feature):
     name: ClassVar = "worker"
     job_kinds: ClassVar = frozenset({"dig", "haul"})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self.did: list[str] = []
         self.fails = 0
         self.steps = 0
@@ -62,7 +64,7 @@ class Site:
         self.sim = SimDaemon(folder, self.clock, ScriptedLLM(), features=(*FEATURES, self._hire))
         self.worker: Worker = None  # type: ignore[assignment]
 
-    def _hire(self, parts: Parts) -> Feature:
+    def _hire(self, parts: Engine) -> Feature:
         self.worker = Worker(parts)
         return self.worker
 

@@ -20,7 +20,8 @@ import pytest
 from daemon.app import FEATURES
 from daemon.core.llm import Prompt, Reply
 from daemon.core.verdict import Verdict
-from daemon.engine.features.feature import Feature
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature
 from daemon.judge.case import Case
 from daemon.store.db import Statement
 from daemon.store.jobs import Job
@@ -44,6 +45,10 @@ class Tally(Feature):
 
     name: ClassVar = "tally"
     job_kinds: ClassVar = frozenset({"after"})
+
+    def __init__(self, parts: Engine) -> None:
+        super().__init__(parts)
+        self.parts = parts
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
         key = f"{verdict.session} {verdict.turn}"

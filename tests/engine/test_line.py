@@ -81,8 +81,6 @@ async def test_a_stuck_agent_is_told_of(w: World) -> None:
     await w.host.types("ses_a")
     for stuck, state in (({"ses_a": "it repeats itself"}, "stuck"), ({"ses_b": "silent"}, "working")):
         assert line(world, stuck, "ses_a", "")["state"] == state
-    assert w.sim.daemon.engine.features.says("stuck") == {}
-    assert w.sim.daemon.engine.features.says("no feature") == {}
 
 
 async def test_a_folder_has_the_newest_session_in_it_or_above(w: World) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
-from daemon.engine.features.feature import Feature, Parts
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature
 from daemon.engine.hosts.host import QUEUE, Instance
 from daemon.engine.offering import CHARS
 from tests.engine.test_round import World
@@ -21,8 +22,9 @@ class Talks(Feature):
 
     name = "talks"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self.asked: list[Moment] = []
 
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
@@ -37,7 +39,7 @@ class Desk:
         self.talks: Talks = None  # type: ignore[assignment]
         self.w = World(folder, features=(self._make,))
 
-    def _make(self, parts: Parts) -> Feature:
+    def _make(self, parts: Engine) -> Feature:
         self.talks = Talks(parts)
         return self.talks
 

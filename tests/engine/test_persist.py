@@ -51,11 +51,11 @@ def refuse_verdicts(sim: SimDaemon) -> None:
 async def test_another_sessions_flush_never_stores_a_decision_without_its_verdict(sim: SimDaemon) -> None:
     """What another session stores in the same moment goes in, the decided state does not."""
     refuse_verdicts(sim)
-    persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
+    persist, sessions = sim.daemon.engine.commit, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
     sessions.put(before)
     await persist.flush()
-    decided = persist.decide(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
+    decided = persist.change(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
     sessions.put(Session(id="other", task="t", phase="open"))
     await persist.flush()
     with pytest.raises(Unavailable):
@@ -70,11 +70,11 @@ async def test_another_sessions_flush_never_stores_a_decision_without_its_verdic
 async def test_a_refused_decision_takes_no_other_with_it(sim: SimDaemon) -> None:
     """Of two decisions in one moment the one that the database refuses fails alone."""
     refuse_verdicts(sim)
-    persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
+    persist, sessions = sim.daemon.engine.commit, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
     good = settled(Session(id="good", task="t"), "turn", "complete", "judged")
-    bad = persist.decide(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
-    fine = persist.decide(good, verdicts.add(Verdict("good", "t", "turn", "complete", 1), "/p"))
+    bad = persist.change(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
+    fine = persist.change(good, verdicts.add(Verdict("good", "t", "turn", "complete", 1), "/p"))
     with pytest.raises(Unavailable):
         await bad
     await fine
@@ -86,19 +86,19 @@ async def test_a_refused_decision_takes_no_other_with_it(sim: SimDaemon) -> None
 async def test_decisions_made_while_a_refused_one_is_sorted_out(sim: SimDaemon) -> None:
     """At every moment, seen from outside: no decided state without its verdict."""
     refuse_verdicts(sim)
-    persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
+    persist, sessions = sim.daemon.engine.commit, sim.daemon.world.sessions
     before = Session(id="decided", task="t", phase="judging")
     torn, work = list[str](), list[asyncio.Future[None]]()
     with sqlite3.connect(f"file:{sim.daemon.paths.database}?mode=ro", uri=True) as c:
         for n in range(30):
             sessions.put(before)
-            bad = persist.decide(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
+            bad = persist.change(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: sessions.put(before))
             k = 0
             while not bad.done():
                 if k < 5:
                     s = settled(Session(id=f"s{n}-{k}", task="t"), "turn", "complete", "judged")
                     row = Verdict(s.id, "t", "turn", "complete", 1)
-                    work.append(persist.decide(s, verdicts.add(row, "/p")))
+                    work.append(persist.change(s, verdicts.add(row, "/p")))
                     k += 1
                 await asyncio.sleep(0.0005)
                 torn += [i for (i,) in c.execute(TORN)]
@@ -113,12 +113,12 @@ async def test_decisions_made_while_a_refused_one_is_sorted_out(sim: SimDaemon) 
 @pytest.mark.shows("I21")
 async def test_state_is_never_stored_ahead_of_its_verdict(sim: SimDaemon) -> None:
     """Seen from outside at every moment, with other sessions being stored all the time."""
-    persist, sessions = sim.daemon.engine.persist, sim.daemon.world.sessions
+    persist, sessions = sim.daemon.engine.commit, sim.daemon.world.sessions
     torn: list[str] = []
     with sqlite3.connect(f"file:{sim.daemon.paths.database}?mode=ro", uri=True) as c:
         for n in range(200):
             s = settled(Session(id=f"s{n}", task="t"), "turn", "complete", "judged")
-            work = [persist.decide(s, verdicts.add(Verdict(s.id, "t", "turn", "complete", n + 1), "/p"))]
+            work = [persist.change(s, verdicts.add(Verdict(s.id, "t", "turn", "complete", n + 1), "/p"))]
             for other in range(3):
                 sessions.put(Session(id=f"other{other}", task=str(n)))
                 work.append(asyncio.ensure_future(persist.flush()))
@@ -136,7 +136,7 @@ async def test_events_do_not_wait_for_the_sync_of_a_decision(tmp_path: Path) -> 
     sim = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
     await sim.start()
     await sim.settle()
-    persist, sessions, syncs = sim.daemon.engine.persist, sim.daemon.world.sessions, sim.daemon.db._syncs
+    persist, sessions, syncs = sim.daemon.engine.commit, sim.daemon.world.sessions, sim.daemon.db._syncs
     goes_on, begun = threading.Event(), threading.Event()
 
     def refuses(_: int) -> None:
@@ -146,7 +146,7 @@ async def test_events_do_not_wait_for_the_sync_of_a_decision(tmp_path: Path) -> 
 
     syncs._sync = refuses
     undone = list[str]()
-    decided = persist.decide(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: undone.append("undone"))
+    decided = persist.change(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: undone.append("undone"))
     await asyncio.to_thread(begun.wait, 60)
     sessions.put(Session(id="other", task="t", phase="open"))
     await persist.flush()
@@ -181,7 +181,7 @@ async def test_killed_while_a_decision_waits_for_the_disk(tmp_path: Path) -> Non
     lock = sqlite3.connect(w.sim.daemon.paths.database, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     w.llm.hold.set()
-    while not w.sim.daemon.engine.persist._active:
+    while not w.sim.daemon.engine.commit._active:
         await asyncio.sleep(0)
     w.host.deaf = True
     typing = asyncio.create_task(w.host.types("ses_b"))

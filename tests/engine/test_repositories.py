@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.engine.repositories import project_of, repository_of
+from daemon.learning.lessons.repositories import project_of, repository_of
 
 
 def git(*command: str, cwd: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.core.errors import BadReply
 from daemon.engine.intake import Wire
-from daemon.engine.threads import KEPT, LARGE, Threads, beside
+from daemon.engine.threads import LARGE, beside, on_disk
 from daemon.server import routes
 from harness.machine.sandbox import REPO
 from tests.engine.features.test_stuck import World as StuckWorld
@@ -119,57 +119,29 @@ async def test_the_loop_goes_on_while_telling_texts_are_searched(tmp_path: Path)
     await world.sim.stop()
 
 
-NAME = "test-threads"
-
-
-def alive() -> int:
-    """How many of these threads there are."""
-    return sum(t.name == NAME for t in threading.enumerate())
-
-
-@pytest.mark.shows("I44")
-async def test_one_piece_after_the_other_starts_one_thread() -> None:
-    """The loop starts no thread for each file, because starting one waits for those that compute."""
-    threads, by = Threads(NAME), set[int]()
-    before = alive()
-    for _ in range(200):
-        await threads.ask(lambda: by.add(threading.get_ident()))
-    assert (len(by), alive() - before) == (1, 1)
-
-
-@pytest.mark.shows("I45")
-async def test_pieces_that_hang_hold_up_no_other_and_their_threads_end() -> None:
-    """Each dead disk has its own thread; when they answer, few threads stay."""
-    threads, gate, before = Threads(NAME), threading.Event(), alive()
-    hung = [threads.ask(gate.wait) for _ in range(5 * KEPT)]
-    assert await threads.ask(lambda: 7) == 7
+@pytest.mark.shows("I35", "I45")
+async def test_a_disk_that_hangs_holds_up_no_other() -> None:
+    """Each piece has its own thread; the one who asked learns what goes wrong."""
+    gate = threading.Event()
+    hung = [on_disk(gate.wait) for _ in range(20)]
+    assert await on_disk(lambda: 7) == 7
     assert not any(piece.done() for piece in hung)
     gate.set()
-    assert await asyncio.gather(*hung) == [True] * (5 * KEPT)
-    while alive() - before > KEPT:
-        await asyncio.sleep(0.001)
-    assert await threads.ask(lambda: 8) == 8
-
-
-@pytest.mark.shows("I35")
-async def test_what_goes_wrong_is_told() -> None:
-    """Whoever asked learns of it, and the thread goes on."""
-    threads = Threads(NAME)
+    assert await asyncio.gather(*hung) == [True] * 20
 
     def fails() -> None:
         raise OSError("no")
 
     with pytest.raises(OSError, match="no"):
-        await threads.ask(fails)
-    assert await threads.ask(lambda: 1) == 1
+        await on_disk(fails)
 
 
 ENDING = """
 import asyncio, threading
-from daemon.engine.threads import Threads
+from daemon.engine.threads import on_disk
 
 async def main():
-    Threads("dead").ask(threading.Event().wait)
+    on_disk(threading.Event().wait)
     await asyncio.sleep(0.01)
 
 asyncio.run(main())

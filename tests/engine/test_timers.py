@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.pending import Pending, PendingKind
-from daemon.engine.features.feature import Feature, Parts
-from daemon.engine.timers import HOLD_MS
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature
+from daemon.engine.timers import HOLD_MS, Pending, PendingKind
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon
 
@@ -23,8 +23,9 @@ class Notes(Feature):
     name = "notes"
     timer_kinds = frozenset(KINDS)
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
 
     did: list[str]
 
@@ -45,7 +46,7 @@ class Box:
         self.did: list[str] = []
         self.sim = SimDaemon(folder, self.clock, ScriptedLLM(), features=(self._make,))
 
-    def _make(self, parts: Parts) -> Feature:
+    def _make(self, parts: Engine) -> Feature:
         self.notes = Notes(parts)
         self.notes.did = self.did
         return self.notes

@@ -12,7 +12,7 @@ import pytest
 from daemon import config
 from daemon.core.errors import Rejected
 from daemon.core.verdict import Verdict
-from daemon.engine.pages.sections import PIECE
+from daemon.engine.page import PIECE
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.playbook.project_playbook import dumped

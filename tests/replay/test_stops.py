@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from daemon.core.guards import Limits
-from daemon.core.stop import After, Stop
-from daemon.core.transcript import Message, ToolCall, Transcript
+from daemon.core.transcript import After, Message, Stop, ToolCall, Transcript
 from daemon.files.prompts import Prompts
 from daemon.judge.case import Templates
 from daemon.paths import shipped

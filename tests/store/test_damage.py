@@ -23,8 +23,8 @@ from daemon import log
 from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.offers import Offer, compose
-from daemon.core.pending import Pending
 from daemon.engine import timers
+from daemon.engine.timers import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.rules import feature
@@ -194,7 +194,7 @@ async def live(folder: Path, database: Path, what: Harm) -> list[str]:
         found += await asyncio.to_thread(answers, daemon, str(folder / "work"))
         daemon.engine.jobs.wake()
         daemon.engine.timers.wake()
-        daemon.engine.abandoned.sweep()
+        daemon.engine.recover.sweep()
         await asyncio.sleep(0.02)
     daemon.stopping.set()
     await asyncio.gather(serving, return_exceptions=True)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import Unavailable
 from daemon.core.orders import SendFeedback, ShowToast
-from daemon.core.progress import Progress
-from daemon.core.session import Phase, Session
+from daemon.core.session import Phase, Progress, Session
 from daemon.core.transcript import Model
 from daemon.core.verdict import Missing, Severity, Verdict
 from daemon.store import ledger, outbox, sessions, verdicts

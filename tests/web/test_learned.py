@@ -14,9 +14,9 @@ from urllib.parse import quote
 import pytest
 
 from daemon.clock import SystemClock
-from daemon.engine.repositories import project_of
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.repositories import project_of
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest

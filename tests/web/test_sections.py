@@ -11,7 +11,7 @@ from aiohttp import ClientSession
 
 from daemon import config, paths
 from daemon.app import Daemon as InProcess
-from daemon.engine.features.feature import Feature, Page
+from daemon.engine.feature import Feature, Page
 from tests.support.features.toy import Toy
 from tests.web.browsing import Browser, Read
 

@@ -20,7 +20,7 @@ from .askers import ROUTE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...core.stop import Stop
+    from ...core.transcript import Stop
     from ...paths import Paths
 
 OLD: Final = (

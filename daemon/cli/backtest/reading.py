@@ -20,7 +20,7 @@ from ..terminal import say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ...core.stop import Stop
+    from ...core.transcript import Stop
     from ...paths import Paths
     from .past import Past
 

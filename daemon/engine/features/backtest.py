@@ -18,8 +18,8 @@ from ...core.errors import BadReply, Rejected, Unavailable
 from ...core.llm import Prompt
 from ...core.policy import forbids
 from ...core.session import Session
+from ..feature import Feature, Route
 from ..world import DAY_MS
-from .feature import Feature, Parts, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...core.guards import Limits
     from ..budget import Budget
     from ..calls import Calls
+    from ..engine import Engine
 
 MOST_S: Final = 600.0
 PAGE: Final = 100  # sessions that are listed at once
@@ -52,8 +53,9 @@ class Backtest(Feature):
 
     name: ClassVar = "backtest"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._instances = parts.instances
 

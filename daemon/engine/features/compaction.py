@@ -17,10 +17,10 @@ from ...core import events as ev
 from ...core.guards import Skip
 from ...core.offers import Moment, Offer
 from ...core.orders import SendNudge
-from ...core.pending import AGAIN_MS, Pending, put_off
 from ...redact import redact_head
+from ..feature import Feature, Heard, Switched
 from ..hosts.host import capabilities
-from .feature import Feature, Heard, Parts, Switched
+from ..timers import AGAIN_MS, Pending, put_off
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...core.session import Session
     from ...core.transcript import Transcript
     from ...core.verdict import Verdict
+    from ..engine import Engine
     from ..hosts.host import Instance
 
 REQUEST_CHARS: Final = 3_000
@@ -43,8 +44,9 @@ class Compaction(Feature):
     name: ClassVar = "compaction"
     timer_kinds: ClassVar = frozenset({"compaction"})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._nudges = parts.nudges
         self._asking = parts.asking
@@ -111,7 +113,7 @@ class Compaction(Feature):
                 self._later(p, found.reason)
             return
         if found is not None:
-            await self._look(p, *found)
+            await self._look(p, found.session, found.transcript, found.instance)
 
     def _later(self, p: Pending, why: str) -> None:
         """Try again in a while, or give up. What was set meanwhile is newer, and stays."""

@@ -13,14 +13,14 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.bounds import TEXT, whole_lines
+from ...core.cuts import TEXT, whole_lines
 from ...core.errors import ReflectdError, Unavailable
 from ...core.guards import may_judge, may_judge_messages, too_many_prompts
 from ...core.orders import SendFeedback
 from ...core.session import judging, reconcile
 from ...core.verdict import JudgedBy
 from ...judge.decide import Round, decide
-from .feature import Feature, Parts, Route
+from ..feature import Feature, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ...core.transcript import Transcript
     from ...core.verdict import Verdict
     from ...judge.case import Case
+    from ..engine import Engine
     from ..hosts.host import Instance
 
 KEPT = 200
@@ -41,8 +42,9 @@ class Gate(Feature):
 
     name: ClassVar = "gate"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._asked: OrderedDict[tuple[str, str, int], list[str]] = OrderedDict()
         self._thinks: dict[tuple[str, str], asyncio.Future[dict[str, Any] | None]] = {}
@@ -93,7 +95,7 @@ class Gate(Feature):
     async def _unheard(self, asking: asyncio.Future[dict[str, Any] | None]) -> None:
         order = await asking
         if order is not None:
-            await self.parts.delivery.result(order["id"], "stale", "the host did not wait for the answer")
+            await self.parts.effects.result(order["id"], "stale", "the host did not wait for the answer")
 
     async def _ask(self, instance: Instance, session: str, message: str, text: str) -> dict[str, Any] | None:
         world, messages = self._world, self.parts.messages
@@ -127,7 +129,8 @@ class Gate(Feature):
         self._thinks.pop((session, message), None)  # too late to be cancelled: the order may prove stale
         decision = replace(decision, session=replace(decision.session, busy=True))
         verdict = decision.verdict
-        rows = await self.parts.commit.decide(decision, instance.id, formed.case)
+        more = self.parts.features.deciding(verdict, formed.case, s.directory)
+        rows = await self.parts.commit.decide(decision, instance.id, more)
         if not rows:
             return None
         row = rows[0]
@@ -135,7 +138,7 @@ class Gate(Feature):
         async def settled(carried_out: bool) -> bool:
             return await self._settled(now, verdict, formed.case, row.id, carried_out=carried_out)
 
-        self.parts.delivery.hand_out(row.id, settled)
+        self.parts.effects.hand_out(row.id, settled)
         self.parts.filing.case(formed.case, formed.opinion, decision)
         world.log.info("gate", session=session, turn=message, answer="feedback", reason=verdict.reason)
         return instance.host.as_answer(row.id, row.order)

@@ -17,7 +17,6 @@ from ...core import events as ev
 from ...core.errors import ReflectdError
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
-from ...core.pending import Pending
 from ...core.verdict import NO_PROOF
 from ...files.verdict import Stalled
 from ...store import outbox
@@ -33,8 +32,9 @@ from ...stuck.silence import (
     order_of_silence,
     question,
 )
+from ..feature import Feature, Heard, Returned, Switched
 from ..hosts.host import capabilities
-from .feature import Feature, Heard, Parts, Returned, Switched
+from ..timers import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ...core.transcript import Transcript
     from ...core.verdict import Verdict
     from ...judge.case import Case as JudgedCase
+    from ..engine import Engine
     from ..hosts.host import Instance
 
 FLOW_S: Final = 60.0
@@ -77,8 +78,9 @@ class Stuck(Feature):
     name: ClassVar = "stuck"
     timer_kinds: ClassVar = frozenset({"nudge", "idle"})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._instances = parts.instances
         self._messages = parts.messages
@@ -167,7 +169,7 @@ class Stuck(Feature):
         found = await self._nudges.current(p)
         if found is None or isinstance(found, Skip):
             return
-        s, transcript, instance = found
+        s, transcript, instance = found.session, found.transcript, found.instance
         if transcript.turn is None or transcript.turn.id != p.turn:
             return
         if p.kind == "nudge":
@@ -326,7 +328,7 @@ class Stuck(Feature):
         if instance is not None and world.limits(s).toasts:
             instance.tell(ShowToast(s.id, told[:300], "warning"))
         self._of(s.id).stalled = (s.task, told)
-        self._filing.stalled(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
+        self._filing.begun(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
     def _goes_on(self, s: Session, now: Session) -> bool:
         """Does the session still work on the same task as when it was ``s``?"""

@@ -47,12 +47,11 @@ if TYPE_CHECKING:
     from ...core.orders import CallOrder, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
     from ..round import Schedule
     from ..world import World
-    from .host import Instance, Mode
+    from .host import Instance, Instances, Mode
 
 HOST: Final = "claude-code"
 OURS: Final = "/reflectd:"

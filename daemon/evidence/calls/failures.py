@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ...core.refusals import is_denied
+from ...core.transcript import is_denied
 from .actions import Write
 from .tools import WRITE_TOOLS
 from .writes import file_name, written_by_tool

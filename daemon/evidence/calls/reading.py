@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ...core.refusals import is_denied, looks_up
+from ...core.transcript import is_denied, looks_up
 from .actions import Check, Deed, Stash, Write
 from .checks import Run
 from .commands import final_cwd, read_script

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable
-from ...core.stop import Stop
-from ...core.transcript import Said
+from ...core.transcript import Said, Stop
 from ..jsonl import HEAD, Cursor, last_line, line_start, lines_of, opened
 from .branch import Bounds, Branch
 from .lines import DENIED, entry_of, is_bulky
@@ -26,7 +25,7 @@ from .transcript import folder_of, with_sub_agents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ...core.stop import After
+    from ...core.transcript import After
     from .lines import Entry
 
 SUFFIX: Final = ".jsonl"

@@ -16,14 +16,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadReply
-from ...core.stop import Stop
+from ...core.transcript import Stop
 from .messages import parse_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ...core.stop import After
-    from ...core.transcript import Message, Todo, Transcript
+    from ...core.transcript import After, Message, Todo, Transcript
 
 Json = dict[str, Any]
 

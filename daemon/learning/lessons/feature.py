@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ...core import events as ev
 from ...core.errors import Unavailable
 from ...core.session import FINAL_FOR_TASK
-from ...engine.features.feature import Feature, Heard, Parts, Route
+from ...engine.feature import Feature, Heard, Route
 from ...learning import tables
 from ...store import injections
 from ..embed.vectors import Vectors
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ...core.offers import Moment, Offer
     from ...core.session import Session
     from ...core.verdict import Verdict
-    from ...engine.features.feature import Place
+    from ...engine.engine import Engine
+    from ...engine.feature import Place
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
@@ -45,8 +46,9 @@ class Memory(Feature):
     name: ClassVar = "memory"
     job_kinds: ClassVar = frozenset({REFLECT, TIDY, SHARE})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = world = parts.world
         self.store = Episodes(world.db, shared=bool(world.settings.store.url_file))
         self._vectors = Vectors(world.embedder, world.log)

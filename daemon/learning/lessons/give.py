@@ -23,12 +23,12 @@ from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
 from ...engine.offering import ACTION
-from ...engine.repositories import project_of
 from ...files.safe import write_atomic
 from ...store import injections
 from .citations import stand
 from .episodes import SIMILAR, TOP_K, may_show
 from .questions import MARK, SAID, SHOWN, named_by, which_lessons
+from .repositories import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...core.offers import Moment
     from ...core.session import Session
     from ...engine.asking import Asking
-    from ...engine.features.feature import Place
+    from ...engine.feature import Place
     from ...engine.world import World
     from ..embed.vectors import Vectors
     from .episodes import Episode, Outcome

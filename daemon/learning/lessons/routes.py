@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...core.errors import BadReply
-from ...engine.features.feature import Route
+from ...engine.feature import Route
 from ...learning import tables
 from ...store import ledger
 from ...store.ledger import by_name as costs

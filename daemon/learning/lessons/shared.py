@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ...core.errors import BadReply, Unavailable, UserError, words
-from ...engine.repositories import repository_of
 from .episodes import DAY_MS, UNUSED_DAYS, brought
+from .repositories import repository_of
 from .store import COLUMNS, LISTS, decode_list, values
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ...engine.budget import Budget
     from ...engine.calls import First
-    from ...engine.instances import Instances
+    from ...engine.hosts.host import Instances
     from ...engine.jobs import Jobs
     from ...engine.world import World
     from ...store.jobs import Job

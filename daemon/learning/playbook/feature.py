@@ -19,7 +19,7 @@ from ...core.errors import BadReply
 from ...core.given import known_as
 from ...core.offers import Moment, Offer
 from ...engine.calls import OVER_LIMIT
-from ...engine.features.feature import Feature, Heard, Parts, Place, Route
+from ...engine.feature import Feature, Heard, Place, Route
 from ...learning import tables
 from ...store import injections
 from ..texts import refusal
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ...core.session import Session
     from ...core.verdict import Verdict
+    from ...engine.engine import Engine
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
@@ -57,8 +58,9 @@ class Playbook(Feature):
     name: ClassVar = "playbook"
     job_kinds: ClassVar = frozenset({LEARN})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._learning = Lookback(parts.world, parts.asking, parts.jobs)
         self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._learning)

@@ -23,7 +23,7 @@ from ...core.consent import TYPED
 from ...core.errors import BadReply, Rejected, Unavailable, UserError
 from ...core.given import folded, known_as
 from ...core.offers import Moment, Offer
-from ...engine.features.feature import Feature, Heard, Parts, Place, Route
+from ...engine.feature import Feature, Heard, Place, Route
 from ...store.retention import old
 from ..playbook.project_playbook import rules_of
 from ..state import ReflectState
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ...core.consent import Chosen
     from ...core.llm import Prompt, Reply
     from ...core.session import Session
+    from ...engine.engine import Engine
     from ...engine.hosts.host import Instance
     from ...store.db import Statement
     from ...store.readonly import Reads
@@ -114,8 +115,9 @@ class Preferences(Feature):
 
     name: ClassVar = "preferences"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._state = lru_cache(DIRECTORIES_KEPT)(lambda of: ReflectState(parts.world.db.path.parent, of))
         self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
@@ -183,8 +185,9 @@ class Rules(Feature):
 
     name: ClassVar = "rules"
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self._world = parts.world
         self._lock = asyncio.Lock()
         self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session

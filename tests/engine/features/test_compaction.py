@@ -13,7 +13,7 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import Unavailable
-from daemon.core.pending import RANK, Pending
+from daemon.engine.timers import RANK, Pending
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 

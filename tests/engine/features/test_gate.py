@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from daemon.core.bounds import MARK, TEXT
+from daemon.core.cuts import MARK, TEXT
 from daemon.core.transcript import Message, Transcript
 from daemon.engine.features.gate import as_if_final
 from daemon.engine.hosts.host import Instance

@@ -12,7 +12,8 @@ import pytest
 from daemon.app import FEATURES
 from daemon.cli.main import main
 from daemon.cli.verbs import VERBS
-from daemon.engine.features.feature import Feature, Parts
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature
 from daemon.engine.upkeep import HOUR_MS
 from daemon.store.db import Statement
 from tests.engine.test_round import COMPLETE, INCOMPLETE, World
@@ -43,7 +44,7 @@ class Made:
         """The newest: a restart makes another one."""
         return self.toys[-1]
 
-    def __call__(self, parts: Parts) -> Feature:
+    def __call__(self, parts: Engine) -> Feature:
         self.toys.append(Toy(parts))
         return self.toy
 
@@ -124,7 +125,7 @@ class BadSql(Feature):
         return (("DELETE FROM nowhere WHERE at < ?", [(now_ms,)]),)
 
 
-def unfit(parts: Parts) -> Feature:
+def unfit(parts: Engine) -> Feature:
     """Can't even be made."""
     raise RuntimeError(f"{len(str(parts))} is too much")
 

@@ -16,7 +16,7 @@ from daemon.core.errors import BadReply
 from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
 from daemon.engine.engine import MakeFeature
-from daemon.engine.features.feature import Feature
+from daemon.engine.feature import Feature
 from daemon.engine.hosts.claude_code import TAKEN_BACK
 from daemon.files.verdict import Judging
 from daemon.testing import FakeClock, ScriptedLLM
@@ -474,7 +474,7 @@ async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, new
         w.sim.daemon.engine.filing.outdated("session-1")
     else:
         judging = Judging("session-1", "t", "newer", w.clock.ms)
-        w.sim.daemon.engine.filing.judging(judging, str(w.workspace))
+        w.sim.daemon.engine.filing.begun(judging, str(w.workspace))
     await w.sim.daemon.engine.filing.drain()
     before = w.verdict("session-1"), w.verdict("session-")
     await reaches(w, c, text)

@@ -12,9 +12,8 @@ from daemon import log
 from daemon.core.errors import Unavailable
 from daemon.core.orders import ReadProviders, RunJudge, ShowToast
 from daemon.engine.hosts.claude_code import ClaudeCode
-from daemon.engine.hosts.host import CAPABILITIES, QUEUE, Instance, capabilities
+from daemon.engine.hosts.host import CAPABILITIES, QUEUE, Instance, Instances, capabilities
 from daemon.engine.hosts.opencode import Opencode
-from daemon.engine.instances import Instances
 
 JUDGE = RunJudge("ses_a", "Judge.", "Data.", None, 1_000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.refusals import is_denied, is_refused
+from daemon.core.transcript import is_denied, is_refused
 from daemon.evidence.collect import collect
 from tests.hosts.claude_code.reading import read
 from tests.support.hosts.claude_code_story import FOLDER, Story

@@ -12,7 +12,7 @@ from tests.support.hosts.claude_code_story import Story
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from daemon.core.stop import Stop
+    from daemon.core.transcript import Stop
 
 
 def stops(folder: Path, story: Story, data: bytes | None = None) -> list[Stop]:

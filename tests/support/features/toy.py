@@ -15,7 +15,8 @@ from daemon.core.errors import Rejected
 from daemon.core.offers import Moment, Offer
 from daemon.core.session import Session
 from daemon.core.verdict import Verdict
-from daemon.engine.features.feature import Feature, Heard, Page, Parts, Route
+from daemon.engine.engine import Engine
+from daemon.engine.feature import Feature, Heard, Page, Route
 from daemon.judge.case import Case
 from daemon.paths import Paths, find_socket, resolve
 from daemon.store.db import Statement
@@ -28,8 +29,9 @@ class Toy(Feature):
     name: ClassVar = "toy"
     job_kinds: ClassVar = frozenset({"toy.count"})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
+        self.parts = parts
         self.events, self.verdicts = 0, list[str]()
         self.tasks: list[str] = []
         self.worked: list[str] = []

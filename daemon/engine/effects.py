@@ -1,10 +1,9 @@
 """What follows from a commit, in this order: orders are sent, the verdict is filed, features are told.
 
-A stored order is sent once, to the instance that last had the session busy.
-
-A row is ``sent`` before the order leaves. After a reconnect, a ``sent`` prompt without a result is looked up
-in the host's messages. It is there: done. It is not there and still valid: sent again under the same id (the
-shim carries an id out once). Otherwise it is stale.
+A stored order is sent once, to the instance that last had the session busy. A row is ``sent`` before the
+order leaves. After a reconnect, a ``sent`` prompt without a result is looked up in the host's messages. It is
+there: done. It is not there and still valid: sent again under the same id (the shim carries an id out once).
+Otherwise it is stale.
 """
 
 from __future__ import annotations
@@ -14,27 +13,31 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.errors import Unavailable
 from ..core.orders import OutboxStatus, Prompting, SendFeedback, SendNudge
-from ..store import outbox
+from ..core.verdict import Verdict
+from ..store import outbox, verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from ..core.orders import ResultStatus
     from ..core.session import Session
     from ..core.transcript import Transcript
     from ..judge.decide import Decision
     from ..store.outbox import Stored
     from .asking import Formed
-    from .commit import Judged
+    from .commit import Commit
+    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Instance
-    from .instances import Instances
+    from .hosts.host import Instance, Instances
     from .world import World
 
-RESULT_S = 3.0
-KEPT = 200
+RESULT_S: Final = 3.0
+KEPT: Final = 200
 HandedOut = Callable[[bool], Awaitable[bool]]
 """Told whether the order was carried out; True when it took the decision back, and the order with it."""
 
@@ -45,12 +48,15 @@ def still_wanted(order: Prompting, s: Session) -> bool:
     return same and not (s.busy or s.aborted or s.off or s.deleted or s.waiting)
 
 
-class Delivery:
+class Effects:
     """Sends what was committed, and keeps the outcome."""
 
-    def __init__(self, world: World, instances: Instances, filing: Filing, features: Judged) -> None:
+    def __init__(
+        self, world: World, instances: Instances, commit: Commit, filing: Filing, features: Features
+    ) -> None:
         self._world = world
         self._instances = instances
+        self._commit = commit
         self._filing = filing
         self._features = features
         self._results: dict[str, asyncio.Future[ResultStatus]] = {}
@@ -70,8 +76,7 @@ class Delivery:
         """
         world, s, verdict = self._world, decision.session, decision.verdict
         rows = await stored
-        log = world.logger(s, debug=instance.debug)
-        log.info(
+        world.logger(s, debug=instance.debug).info(
             "turn",
             turn=verdict.turn,
             task=verdict.task,
@@ -87,12 +92,12 @@ class Delivery:
             failed = replace(verdict, state="error", will_prompt=False, reason="not_stored")
             self._filing.final(failed, s.directory)
             return
-        waits = instance.can.order_stream and instance.mode in {"tui", "unknown"}
-        if waits:
+        in_terminal = instance.can.order_stream and instance.mode in {"tui", "unknown"}
+        if in_terminal:
             self._file_case(decision, instance, formed)
         for row in rows:
             feedback = isinstance(row.order, SendFeedback)
-            if feedback and waits:  # the person can step in before the agent goes on
+            if feedback and in_terminal:  # the person can step in before the agent goes on
                 left_ms = s.idle_at + world.limits(s).feedback_delay_ms - world.clock.now_ms()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(max(left_ms, 0) / 1000):
@@ -101,7 +106,7 @@ class Delivery:
             if feedback:
                 verdict = replace(verdict, will_prompt=status == "done", at=world.clock.now_ms())
         self._filing.final(verdict, s.directory)
-        if not waits:  # not before the order: the thread that writes it would hold that up
+        if not in_terminal:  # not before the order: the thread that writes it would hold that up
             self._file_case(decision, instance, formed)
         self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
 
@@ -113,6 +118,31 @@ class Delivery:
             log = self._world.logger(decision.session, debug=instance.debug)
             evidence = [asdict(r) for r in formed.case.evidence.rows]
             log.debug("case", evidence=evidence, feedback=decision.verdict.feedback)
+
+    def ended(
+        self, s: Session, turn: str, state: Literal["error", "skipped"], reason: str
+    ) -> Coroutine[Any, Any, None]:
+        """A turn is over without a judgement: its verdict, from which nothing follows, unless it has one.
+
+        The verdict is in the next write, with the state that was put in this step, whenever the result is
+        awaited.
+        """
+        verdict = Verdict(s.id, s.task, turn, state, self._world.clock.now_ms(), reason=reason)
+        self._commit.add(verdicts.add(verdict, s.directory, once=True))
+        return self.recorded(verdict, s.directory)
+
+    def passed_over(self, s: Session, why: str) -> Coroutine[Any, Any, None]:
+        """Judging began on ``s.turn``, and it is over without a judgement. As ``ended`` (I21)."""
+        now = self._world.sessions.get(s.id) or s
+        phase = "skipped" if now.phase == "judging" else now.phase
+        self._world.sessions.put(replace(now, final=s.turn, phase=phase))
+        return self.ended(s, s.turn, "skipped", f"guard:{why}")
+
+    async def recorded(self, verdict: Verdict, directory: str) -> None:
+        """Store what was put, then file the verdict and tell the features."""
+        await self._commit.flush()
+        self._filing.final(verdict, directory)
+        self._features.judged(verdict, None, sent=False)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
         """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of
@@ -132,7 +162,7 @@ class Delivery:
         if isinstance(stored.order, Prompting) and not still_wanted(stored.order, s):
             await self.result(stored.id, "stale", "the session moved on before the order left")
             return "stale"
-        answer = self.expect(stored.id)
+        answer = self._results.setdefault(stored.id, asyncio.get_running_loop().create_future())
         try:
             instance.send(stored.id, stored.order)
             async with asyncio.timeout(RESULT_S):
@@ -141,10 +171,6 @@ class Delivery:
             return None
         finally:
             self._results.pop(stored.id, None)
-
-    def expect(self, identity: str) -> asyncio.Future[ResultStatus]:
-        """A future that the result of this order resolves."""
-        return self._results.setdefault(identity, asyncio.get_running_loop().create_future())
 
     async def result(self, identity: str, status: ResultStatus, error: str = "") -> None:
         """The outcome the shim reported (or that was looked up)."""
@@ -184,29 +210,26 @@ class Delivery:
         if not isinstance(stored.order, Prompting):
             self._set(stored, "expired")
 
+    def _set(self, stored: Stored, status: OutboxStatus) -> None:
+        now = self._world.clock.now_ms()
+        self._world.later(outbox.set_status(stored.id, status, stored.instance, now))
+
     def unresolved(self, instance: Instance) -> list[Stored]:
         """Prompts sent to this instance without a result."""
         return [o for o in self._world.outbox.open(instance=instance.id) if isinstance(o.order, Prompting)]
 
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:
-        """See in the messages whether the prompt was carried out, before it is sent again."""
+        """See in the messages whether the prompt was carried out, before it is sent again. Never hours after
+        the idle: then nobody expects the agent to go on.
+        """
         if any(m.order == stored.id for m in transcript.messages):
             await self.result(stored.id, "done", "found in the messages")
             return
-        s = self._world.sessions.get(stored.session)
-        turn = transcript.turn
-        moved = s is None or turn is None or transcript.busy
-        if moved or not isinstance(stored.order, Prompting) or turn is None or s is None:
-            await self.result(stored.id, "stale", "not in the messages, and the session moved on")
-        elif turn.id == stored.order.turn and still_wanted(stored.order, s) and not self._old(s):
-            await self.dispatch(stored)
-        else:
-            await self.result(stored.id, "stale", "not in the messages, and the session moved on")
-
-    def _old(self, s: Session) -> bool:
-        """The idle is too old to act on: hours later nobody expects the agent to go on."""
-        return self._world.clock.now_ms() - s.idle_at > self._world.limits(s).max_idle_age_ms
-
-    def _set(self, stored: Stored, status: OutboxStatus) -> None:
-        now = self._world.clock.now_ms()
-        self._world.later(outbox.set_status(stored.id, status, stored.instance, now))
+        world, s, turn = self._world, self._world.sessions.get(stored.session), transcript.turn
+        order = stored.order
+        if s is not None and turn is not None and not transcript.busy and isinstance(order, Prompting):
+            age_ms = world.clock.now_ms() - s.idle_at
+            if turn.id == order.turn and still_wanted(order, s) and age_ms <= world.limits(s).max_idle_age_ms:
+                await self.dispatch(stored)
+                return
+        await self.result(stored.id, "stale", "not in the messages, and the session moved on")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from ..core.errors import Unavailable, words
-from ..files.safe import read_text
+from ...core.errors import Unavailable, words
+from ...files.safe import read_text
 
 LINK_BYTES = 8_192
 FILE: Final = 1_000_000  # bytes of one file of the configuration

@@ -1,1 +1,0 @@
-"""What features show on pages of the dashboard: data only, never markup (design/dashboard.md)."""
