@@ -11,16 +11,15 @@ from __future__ import annotations
 import asyncio
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..core.errors import Rejected, Unavailable, UserError
 from ..core.given import known_as
 from ..engine.feature import Feature, Page, Route
 from ..engine.page import action, link, piece, row, section, when
 from ..files.project import find_project
-from .playbook import project_playbook as points
-from .records import NOBODY, Learned, Record
-from .revisions import undone
+from .playbook.project_playbook import may_count
+from .records import NOBODY, Learned, Record, change_named, changes, settle
 from .rules.journal import against, dismiss, is_due, same
 from .rules.learned_rules import LearnedRules
 from .rules.rules_file import chosen as chosen_place
@@ -28,13 +27,13 @@ from .rules.section import RULES
 from .texts import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..engine.engine import Engine
     from .rules.journal import Journal
+    from .rules.learned_rules import Done
 
 Json = dict[str, Any]
-T = TypeVar("T")
 BY: Final = "dashboard"
 """Who changed something, as the lists of changes have it."""
 NO_MARK: Final = "-"  # of a file that is not there, or empty
@@ -64,14 +63,8 @@ class LearnedPage(Feature):
 
     def routes(self) -> Sequence[Route]:
         """What a click does; the socket has none of these."""
-        return (
-            Route("POST", "approve", self._approve, clicked=True),
-            Route("POST", "forget", self._forget, clicked=True),
-            Route("POST", "learn", self._learn, clicked=True),
-            Route("POST", "undo", self._undo, clicked=True),
-        )
-
-    # --- what is shown -------------------------------------------------------------------------------------
+        clicks = {"approve": self._approve, "forget": self._forget, "learn": self._learn, "undo": self._undo}
+        return [Route("POST", name, click, clicked=True) for name, click in clicks.items()]
 
     async def read(self, query: Mapping[str, Any]) -> Json:
         """The projects, and what was learned about the one that the query names."""
@@ -96,89 +89,26 @@ class LearnedPage(Feature):
         if not chooses:
             learned.without_model()
         records = learned.records(self._world.db, lessons)
-        marks, look = learned.rules.marks(), learned.rules.look()
+        rows = _Rows(learned)
         waiting = [r for r in records if r.state == "waiting"]
         terminal = f"Reword suggestions in a terminal: reflectd reflect --dir {shlex.quote(str(chosen))}"
-        asks = terminal if any(r.id.startswith("sig-") for r in waiting) else ""
+        asks = terminal if any(r.suggested for r in waiting) else ""
         in_use = [r for r in records if r.state == "in use"]
-        given = [r for r in in_use if r.how]
         parts = []
-        for title, columns, of, text in (
+        for title, columns, those, text in (
             ("Waiting for you", WAITS, waiting, asks if waiting else "Nothing waits for a word of yours."),
-            ("In use", USED, given, " ".join(look.problems)),
+            ("In use", USED, [r for r in in_use if r.how], " ".join(learned.look.problems)),
             ("Given to no agent", KEPT, [r for r in in_use if not r.how], ""),
             ("Taken back", KEPT, [r for r in records if r.state == "dismissed"], ""),
         ):
-            some, more = piece(of, query, title.partition(" ")[0].lower())
-            rows = [self._row(learned, r, columns, marks) for r in some]
-            if rows or columns is not KEPT:
-                parts.append(section(title, columns, rows, text=text, more=more))
-        return [*parts, self._changes(chosen, learned.rules, query)]
-
-    def _row(self, learned: Learned, r: Record, columns: Sequence[str], marks: Mapping[str, str]) -> Json:
-        text = f'"{r.task}" → {r.text}' if r.task else r.text
-        why = "" if r.why == NOBODY else r.why
-        if suggested := r.id.startswith("sig-"):
-            file, no_file = _rules_file(learned.rules)
-            why = no_file or _objection(learned.rules, r.id, r.text) or f"it would go into {file}"
-        cells: tuple[object, ...]
-        if columns is WAITS:
-            cells = (r.id, text, ". ".join(filter(None, (r.origin, why))))
-        elif columns is USED:
-            cells = (r.id, text, r.use, ". ".join(filter(None, (r.how, r.origin))))
-        else:
-            cells = (r.id, text, ". ".join(filter(None, (r.why, r.origin))))
-        actions = self._on_suggestion(learned, r, marks) if suggested else self._actions(learned, r, marks)
-        return row(*cells, actions=actions)
-
-    def _actions(self, learned: Learned, r: Record, marks: Mapping[str, str]) -> list[Json]:
-        """What a person can say of it. Somebody else's rule is theirs; what is archived comes back by undoing
-        the change.
-        """
-        body = {"directory": learned.project, "id": r.id, "seen": r.seen}
-        if r.kind in {"rule", "preference"}:
-            if r.state == "dismissed" or "somebody else's" in r.origin:
-                return []
-            return [action("archive", "forget", {**body, "mark": marks.get(r.file, "") or NO_MARK}, key="x")]
-        found = []
-        waits = r.open or r.state == "waiting" or (r.kind == "lesson" and r.state == "dismissed")
-        if waits and not refusal(r.text):
-            found.append(action("approve", "approve", body, key="a"))
-        if r.state != "dismissed":
-            label = "dismiss" if r.state == "waiting" else "forget"
-            asks = "" if r.kind == "lesson" else f"{label.capitalize()} {r.id}? {NEVER}"
-            found.append(action(label, "forget", body, key="x", confirm=asks))
-        return found
-
-    @staticmethod
-    def _on_suggestion(learned: Learned, r: Record, marks: Mapping[str, str]) -> list[Json]:
-        body = {"directory": learned.project, "id": r.id, "seen": r.seen}
-        file, no_file = _rules_file(learned.rules)
-        found = [action("dismiss", "forget", body, key="x")]
-        if not no_file and not _objection(learned.rules, r.id, r.text):
-            yes = {**body, "file": file, "mark": marks.get(file, "") or NO_MARK}
-            asks = f"Write into {file}, for every agent that reads it: {r.text}"
-            found.insert(0, action("make it a rule", "learn", yes, key="a", confirm=asks))
-        return found
-
-    @staticmethod
-    def _changes(chosen: Path, rules: LearnedRules, query: Mapping[str, Any]) -> Json:
-        """The changes of files, newest first, each with its undo."""
-        every = [
-            (letter, r, r.number in gone)
-            for letter, kept in (("r", rules.changes.all()), ("p", rules.playbook.history()))
-            for gone in (undone(kept),)
-            for r in kept
-        ]
-        some, more = piece(sorted(every, key=lambda each: -each[1].at), query, "changes")
-        rows = []
-        for letter, r, gone in some:
-            body = {"directory": str(chosen), "change": f"{letter}{r.number}"}
-            what = f"{r.what}: {r.why}" if r.why else r.what
-            again = [] if gone else [action("undo", "undo", body, key="u")]
-            state = "undone" if gone else ""
-            rows.append(row(body["change"], when(r.at), f"{what} (by {r.by})", state, actions=again))
-        return section("Changes of files", CHANGE, rows, more=more)
+            some, more = piece(those, query, title.partition(" ")[0].lower())
+            if some or columns is not KEPT:
+                parts.append(
+                    section(title, columns, [rows.row(r, columns) for r in some], text=text, more=more)
+                )
+        newest, more = piece(changes(learned.rules), query, "changes")
+        listed = [_change(chosen, change) for change in newest]
+        return [*parts, section("Changes of files", CHANGE, listed, more=more)]
 
     # --- what a click does ---------------------------------------------------------------------------------
 
@@ -187,43 +117,28 @@ class LearnedPage(Feature):
         learned, r, _ = await self._meant(body)
         if r.kind in {"rule", "preference"}:
             raise Rejected(f"{r.id} is a {r.kind}: a terminal asks about it")
-        refusing(lambda: points.may_count({r.id: r.text}))()
-        if r.kind == "lesson":
-            await self._ask("memory", "POST", "settle", {"ids": [r.key], "yes": True})
-        elif r.key:
-            await self._ask("playbook", "POST", "settle", {"id": int(r.key), "yes": True, "by": BY})
-        else:
-            book = learned.rules.playbook
-            await asyncio.to_thread(refusing(lambda: points.vouch(book, {r.id: r.text})))
+        may_count({r.id: r.text})
+        await self._settled(r, yes=True)
+        await asyncio.to_thread(settle, learned.rules, r, yes=True)
         return {"said": f"approved {r.id}"}
 
     async def _forget(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``id``, ``seen``, of a rule ``mark``: no agent is given it any more."""
         learned, r, mark = await self._meant(body)
         rules = learned.rules
-        if r.kind == "lesson":
-            await self._ask("memory", "POST", "settle", {"ids": [r.key], "yes": False})
-            return {"said": f"dismissed {r.id}"}
-        if r.key:
-            await self._ask("playbook", "POST", "settle", {"id": int(r.key), "yes": False, "by": BY})
-            try:
-                await asyncio.to_thread(refusing(lambda: points.never_again(rules.journal, r.text)))
-            except (Rejected, Unavailable) as error:
-                return {"said": f"dismissed {r.id}, but another session may teach it again: {error}"}
-            return {"said": f"dismissed {r.id}"}
-        if r.kind == "point":
-            await asyncio.to_thread(
-                refusing(lambda: points.take_back(rules.playbook, rules.journal, r.id, r.text, by=BY))
-            )
-            return {"said": f"removed {r.id}"}
-        if r.id.startswith("sig-"):
-            return await asyncio.to_thread(refusing(lambda: _dismissed(rules, r)))
-
-        def unlearn() -> Json:
-            done = rules.unlearn(r.id, "" if mark == NO_MARK else mark, by=BY)
-            return {"said": ". ".join((done.change.what, *done.told))}
-
-        return await asyncio.to_thread(refusing(unlearn))
+        if r.suggested:
+            return await asyncio.to_thread(_dismissed, rules, r)
+        if r.kind in {"rule", "preference"}:
+            return _said(await asyncio.to_thread(rules.unlearn, r.id, mark, by=BY))
+        settled = await self._settled(r, yes=False)
+        verb = "dismissed" if settled else "removed"
+        try:
+            await asyncio.to_thread(settle, rules, r, yes=False, by=BY)
+        except (UserError, Unavailable) as error:
+            if not settled:
+                raise
+            return {"said": f"{verb} {r.id}, but another session may teach it again: {error}"}
+        return {"said": f"{verb} {r.id}"}
 
     async def _learn(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``id``, ``seen``, ``file``, ``mark``: make a rule of what is suggested, there.
@@ -236,48 +151,55 @@ class LearnedPage(Feature):
             now, no_file = _rules_file(rules)
             if no_file or now != file:
                 raise Rejected(no_file or f"rules go into {now} by now: nothing was changed")
-            if why := _objection(rules, r.id, r.text):
+            if why := _objection(learned, r):
                 raise Rejected(f"{why}: nothing was changed")
             place = next(p for p in rules.places() if p.name == file)
-            done = rules.learn(r.text, place, "" if mark == NO_MARK else mark, signals=[r.id], by=BY)
-            return {"said": ". ".join((done.change.what, *done.told))}
+            return _said(rules.learn(r.text, place, mark, signals=[r.id], by=BY))
 
-        if not r.id.startswith("sig-"):
+        if not r.suggested:
             raise Rejected(f"{r.id} is no suggestion")
-        return await asyncio.to_thread(refusing(learn))
+        return await asyncio.to_thread(learn)
 
     async def _undo(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``change``: take a change of a file back."""
-        directory, name = said_by_person(body, "directory", "change")
+        directory, name = _texts(body, "directory", "change")
         chosen = await asyncio.to_thread(self._named, directory)
-        letter, number = name[:1], name[1:]
-        if letter not in {"r", "p"} or not (number.isascii() and number.isdecimal()) or len(number) > 9:
+        if (change := change_named(name)) is None:
             raise Rejected("name the change by its `change`, such as r3")
+        letter, number = change
 
         def take_back() -> Json:
             rules = self._rules(chosen)
             if letter == "p":
-                return {"said": rules.playbook.undo(int(number)).what}
-            done = rules.undo(int(number), by=BY)
-            return {"said": ". ".join((done.change.what, *done.told))}
+                return {"said": rules.playbook.undo(number).what}
+            return _said(rules.undo(number, by=BY))
 
-        return await asyncio.to_thread(refusing(take_back))
+        return await asyncio.to_thread(take_back)
 
     async def _meant(self, body: Mapping[str, Any]) -> tuple[Learned, Record, str]:
         """The record of a click, if it still is what the page showed; and the mark of its file. Raises
         ``Rejected``.
         """
-        directory, id_, seen = said_by_person(body, "directory", "id", "seen")
+        directory, id_, seen = _texts(body, "directory", "id", "seen")
         chosen = await asyncio.to_thread(self._named, directory)
-        learned = await asyncio.to_thread(self._learned, chosen)
         lessons, *_ = await self._lessons(chosen)
-        records = await asyncio.to_thread(refusing(lambda: learned.records(self._world.db, lessons)))
-        found = next((r for r in records if r.id == id_), None)
-        if found is None:
+        learned = await asyncio.to_thread(self._learned, chosen)
+        records = await asyncio.to_thread(learned.records, self._world.db, lessons)
+        record = next((r for r in records if r.id == id_), None)
+        if record is None:
             raise Rejected(f"{id_[:80]} is not there any more: nothing was changed")
-        if found.seen != seen:
+        if record.seen != seen:
             raise Rejected(f"{id_} was edited while you were asked: nothing was changed; try again")
-        return learned, found, str(body.get("mark", ""))
+        return learned, record, str(body.get("mark", "")).removeprefix(NO_MARK)
+
+    async def _settled(self, r: Record, *, yes: bool) -> bool:
+        """Has the feature that keeps the record settle it; False when it stands in files alone."""
+        route = r.route(yes=yes)
+        if route is None:
+            return False
+        feature, name, body = route
+        await self._ask(feature, "POST", name, {**body, "by": BY} if feature == "playbook" else body)
+        return True
 
     # --- the project ---------------------------------------------------------------------------------------
 
@@ -291,14 +213,12 @@ class LearnedPage(Feature):
             return [], str(error), True
 
     async def _ask(self, feature: str, method: str, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the route of another feature answers."""
+        """The answer of a route of another feature."""
         other = self.parts.features.named(feature)
-        found = (
-            next((r for r in other.routes() if (r.method, r.name) == (method, name)), None) if other else None
-        )
-        if found is None:
-            raise Unavailable(f"{feature} is not there")
-        return await found.answer(body)
+        for route in other.routes() if other else ():
+            if (route.method, route.name) == (method, name):
+                return await route.answer(body)
+        raise Unavailable(f"{feature} is not there")
 
     def _learned(self, chosen: Path) -> Learned:
         return Learned(self._rules(chosen), self._world.settings, self._world.project(str(chosen)))
@@ -323,47 +243,95 @@ class LearnedPage(Feature):
             raise Rejected("name the project by the whole path of its `directory`")
         known = {i.directory for i in self.parts.instances} | set(self._world.sessions.off_folders())
         try:
-            found = find_project(directory, known)
-            there = found.is_dir()
-        except UserError as error:
-            raise Rejected(str(error)) from error
+            project = find_project(directory, known)
+            there = project.is_dir()
         except OSError as error:  # a name that is too long
             raise Rejected(f"{directory[:LONGEST]} can't be read: {error.strerror}") from error
         if not there:
-            raise Rejected(f"there is no folder {found}")
-        return found
+            raise Rejected(f"there is no folder {project}")
+        return project
 
     def _projects(self, chosen: Path | None, query: Mapping[str, Any]) -> Json:
         """The projects in which something was judged lately, each as a link."""
         known = self._world.verdicts.folders() | ({str(chosen)} if chosen else set())
         folders = [folder for folder in sorted(known) if Path(folder).is_dir()]
         some, more = piece(folders, query, "projects")
-        rows = [
-            row(link(folder, directory=folder), "below" if folder == str(chosen) else "") for folder in some
-        ]
-        told = "" if folders else "Nothing was judged yet."
-        return section("Project", ("folder", "shown"), rows, text=told, more=more)
+        rows = [row(link(f, directory=f), "below" if f == str(chosen) else "") for f in some]
+        text = "" if folders else "Nothing was judged yet."
+        return section("Project", ("folder", "shown"), rows, text=text, more=more)
 
 
-def refusing(work: Callable[[], T]) -> Callable[[], T]:
-    """The same work; what it refuses with ``UserError`` is a ``Rejected`` with the same words."""
+class _Rows:
+    """The rows of a page, with what a person can say to each."""
 
-    def run() -> T:
-        try:
-            return work()
-        except UserError as error:
-            raise Rejected(str(error)) from error
+    def __init__(self, learned: Learned) -> None:
+        self._learned = learned
+        self._marks = learned.rules.marks()
+        self._file, self._no_file = _rules_file(learned.rules)
 
-    return run
+    def row(self, r: Record, columns: Sequence[str]) -> Json:
+        """One of them, in these columns."""
+        text = f'"{r.task}" → {r.text}' if r.task else r.text
+        why = "" if r.why == NOBODY else r.why
+        if r.suggested:
+            objection = self._no_file or _objection(self._learned, r)
+            why, actions = objection or f"it would go into {self._file}", self._on_suggestion(r, objection)
+        else:
+            actions = self._actions(r)
+        facts = {WAITS: (r.origin, why), USED: (r.how, r.origin), KEPT: (r.why, r.origin)}[tuple(columns)]
+        cells = (r.id, text, *((r.use,) if columns is USED else ()), ". ".join(filter(None, facts)))
+        return row(*cells, actions=actions)
+
+    def _body(self, r: Record) -> Json:
+        return {"directory": self._learned.project, "id": r.id, "seen": r.seen}
+
+    def _actions(self, r: Record) -> list[Json]:
+        """Somebody else's rule is theirs; what is archived comes back by undoing the change."""
+        body = self._body(r)
+        if r.kind in {"rule", "preference"}:
+            if r.state == "dismissed" or "somebody else's" in r.origin:
+                return []
+            mark = self._marks.get(r.file, "") or NO_MARK
+            return [action("archive", "forget", {**body, "mark": mark}, key="x")]
+        actions = []
+        waits = r.open or r.state == "waiting" or (r.kind == "lesson" and r.state == "dismissed")
+        if waits and not refusal(r.text):
+            actions.append(action("approve", "approve", body, key="a"))
+        if r.state != "dismissed":
+            label = "dismiss" if r.state == "waiting" else "forget"
+            asks = "" if r.kind == "lesson" else f"{label.capitalize()} {r.id}? {NEVER}"
+            actions.append(action(label, "forget", body, key="x", confirm=asks))
+        return actions
+
+    def _on_suggestion(self, r: Record, objection: str) -> list[Json]:
+        body = self._body(r)
+        dismiss = action("dismiss", "forget", body, key="x")
+        if objection:
+            return [dismiss]
+        yes = {**body, "file": self._file, "mark": self._marks.get(self._file, "") or NO_MARK}
+        asks = f"Write into {self._file}, for every agent that reads it: {r.text}"
+        return [action("make it a rule", "learn", yes, key="a", confirm=asks), dismiss]
 
 
-def said_by_person(body: Mapping[str, Any], *names: str) -> list[str]:
+def _change(chosen: Path, change: Json) -> Json:
+    """The row of a change, with its undo."""
+    body = {"directory": str(chosen), "change": change["change"]}
+    what = f"{change['what']}: {change['why']}" if change["why"] else change["what"]
+    again = [] if change["undone"] else [action("undo", "undo", body, key="u")]
+    state = "undone" if change["undone"] else ""
+    return row(change["change"], when(change["at"]), f"{what} (by {change['by']})", state, actions=again)
+
+
+def _texts(body: Mapping[str, Any], *names: str) -> list[str]:
     """The texts of a click's body, in this order. Raises ``Rejected``."""
-    found = [body.get(name) for name in names]
-    texts = [value for value in found if isinstance(value, str) and value]
+    texts = [value for name in names if isinstance(value := body.get(name), str) and value]
     if len(texts) != len(names):
         raise Rejected(f"name {', '.join(names)}")
     return texts
+
+
+def _said(done: Done) -> Json:
+    return {"said": ". ".join((done.change.what, *done.told))}
 
 
 def _rules_file(rules: LearnedRules) -> tuple[str, str]:
@@ -372,24 +340,24 @@ def _rules_file(rules: LearnedRules) -> tuple[str, str]:
         places = rules.places()
     except UserError as error:
         return "", str(error)
-    found = chosen_place(places, "", RULES)
-    if found is None:
+    place = chosen_place(places, "", RULES)
+    if place is None:
         return "", f"rules can go into {' or '.join(p.name for p in places)}: choose in a terminal"
-    return found.name, ""
+    return place.name, ""
 
 
-def _objection(rules: LearnedRules, name: str, text: str) -> str:
+def _objection(learned: Learned, r: Record) -> str:
     """Why a click may not make a rule of this suggestion; "" when it may."""
     try:
-        rules.check(text)
+        learned.rules.check(r.text)
     except UserError as error:
         return str(error)
-    look = rules.look()
-    said = next((s for s in look.statements if same(s.text, text)), None)
-    if said is not None:
-        return f"it stands in {said.where} already"
-    names = [n for s in look.journal["signals"] if s["id"] == name for n in against(s)]
-    met = next((r for r in look.rows if r.active and r.id in names), None)
+    look = learned.look
+    statement = next((s for s in look.statements if same(s.text, r.text)), None)
+    if statement is not None:
+        return f"it stands in {statement.where} already"
+    names = [n for s in look.journal["signals"] if s["id"] == r.id for n in against(s)]
+    met = next((row for row in look.rows if row.active and row.id in names), None)
     return f"it contradicts {met.id}: {met.text!r}" if met is not None else ""
 
 
@@ -398,8 +366,8 @@ def _dismissed(rules: LearnedRules, r: Record) -> Json:
     book = rules.journal
 
     def edit(journal: Journal) -> None:
-        found = next((s for s in journal["signals"] if s["id"] == r.id and is_due(s)), None)
-        if found is None or known_as(str(found["content"])) != r.seen:
+        signal = next((s for s in journal["signals"] if s["id"] == r.id and is_due(s)), None)
+        if signal is None or known_as(str(signal["content"])) != r.seen:
             raise UserError(f"{r.id} is not suggested any more, or was changed: nothing was changed")
         dismiss(journal, [r.id], book.day())
 

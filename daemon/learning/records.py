@@ -2,12 +2,14 @@
 
 A record says what was learned, where it comes from, what became of it, and how an agent gets it or why none
 does. Rules and preferences stand in the project's files, points in its playbook; texts that wait for
-confirmation are rows of the database, lessons are episodes. Nothing is changed here, and nobody is asked.
+confirmation are rows of the database, lessons are episodes. ``settle`` carries out a person's word on one;
+nobody is asked here.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.errors import UserError
@@ -15,7 +17,8 @@ from ..core.given import folded, known_as
 from ..engine.page import wilson
 from . import tables
 from .playbook.points import each, harms
-from .playbook.project_playbook import blocked_in, rules_of
+from .playbook.project_playbook import blocked_in, never_again, rules_of, take_back, vouch
+from .revisions import undone
 from .rules import preferences
 from .rules.journal import is_due, ranked
 from .rules.standing import NOTES, WORKSHOP, wear
@@ -76,6 +79,11 @@ class Record:
         return known_as(self.text)
 
     @property
+    def suggested(self) -> bool:
+        """Whether it is a rule that nobody wrote yet: the person said it in several sessions."""
+        return self.id.startswith("sig-")
+
+    @property
     def use(self) -> str:
         """How often it was used and what became of that, in words; "" where that is not counted."""
         if self.kind in {"rule", "preference"} or (self.kind == "point" and self.key):
@@ -84,6 +92,15 @@ class Record:
             return "not used yet"
         times = "once" if self.used == 1 else f"{self.used} times"
         return f"used {times}, helped {self.helped}" + (f", harmed {self.harmed}" if self.harmed else "")
+
+    def route(self, *, yes: bool) -> tuple[str, str, Json] | None:
+        """The daemon's route that takes a person's word on it: feature, name and body; None where it stands
+        in
+        files alone.
+        """
+        if self.kind == "lesson":
+            return "memory", "settle", {"ids": [self.key], "yes": yes}
+        return ("playbook", "settle", {"id": int(self.key), "yes": yes}) if self.key else None
 
     def as_json(self) -> Json:
         """For a script."""
@@ -122,29 +139,33 @@ class Learned:
         self._in_rules = folded("\n".join(rules_of(self.project)))
         self._blocked = blocked_in(rules.state_dir, self.project)
 
+    @cached_property
+    def look(self) -> Look:
+        """The project's rules and preferences as they are now."""
+        return self.rules.look()
+
     def records(self, db: Reads | None, lessons: Iterable[Mapping[str, Any]] = ()) -> list[Record]:
         """All of it, by kind, in the order of ``KINDS``. ``db``: None where there is no database yet.
         ``lessons``: episodes as ``/v1/features/memory/list`` gives them. Raises ``UserError`` for a playbook
         or a journal that can't be used, and ``Unavailable``.
         """
-        look = self.rules.look()
         return [
-            *self.standing(look, soft=False),
-            *self.suggested(look),
-            *self.standing(look, soft=True),
+            *self.standing(soft=False),
+            *self.suggested(),
+            *self.standing(soft=True),
             *self.points(db),
             *(self.lesson(e) for e in lessons),
         ]
 
     # --- rules and preferences -----------------------------------------------------------------------------
 
-    def standing(self, look: Look, *, soft: bool) -> list[Record]:
+    def standing(self, *, soft: bool) -> list[Record]:
         """The rules that are active and those that were archived; with ``soft`` the preferences."""
         today = self.rules.journal.day()
-        signals = look.journal["signals"]
+        signals = self.look.journal["signals"]
         vouched = preferences.vouched_for(self.rules.journal.state) if soft else {}
         found = []
-        for row in look.rows:
+        for row in self.look.rows:
             if row.soft is not soft:
                 continue
             facts = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
@@ -180,9 +201,9 @@ class Learned:
             return "", "AGENTS.md or CLAUDE.md says it already"
         return AT_START, ""
 
-    def suggested(self, look: Look) -> list[Record]:
+    def suggested(self) -> list[Record]:
         """What the person said in several sessions, and that waits for their yes to become a rule."""
-        due = ranked([s for s in look.journal["signals"] if is_due(s)])
+        due = ranked([s for s in self.look.journal["signals"] if is_due(s)])
         return [
             Record(
                 str(s["id"]), "rule", "waiting", str(s["content"]),
@@ -202,33 +223,36 @@ class Learned:
             raise UserError(loaded.problem)
         project = self.project
         confirmed = {known_as(t.text): t.origin for t in tables.texts(db, project, "confirmed")} if db else {}
-        uses = {name: counts for name, *counts in tables.uses(db, project)} if db else {}
-        found = []
+        uses = {name: given for name, given, *_ in tables.uses(db, project)} if db else {}
+        records = []
         for section, p in each(loaded.playbook):
             origin, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
-            why = self._point_stays(p["text"], vouched=vouched or origin is not None, harm=harms(p))
-            found.append(
-                Record(
-                    p["name"], "point", "in use" if vouched or origin is not None else "waiting", p["text"],
-                    "" if why else AT_START, why, _origin(origin, vouched=vouched), section,
-                    used=(uses.get(p["name"]) or [0])[0], helped=p["helpful"], harmed=p["harmful"],
-                    at=origin.at if origin is not None else 0,
-                )
-            )  # fmt: skip
-        for t in tables.texts(db, project) if db else ():
-            if not self._blocked(t.text):
-                why = refusal(t.text) or NOBODY
-                session = f"session {t.session}" + (f": {t.origin.why}" if t.origin.why else "")
-                found.append(
-                    Record(
-                        f"new-{t.id}", "point", "waiting", t.text, "", why, session, t.section,
-                        at=t.at, key=str(t.id),
-                    )
-                )  # fmt: skip
-        return found
+            counts = vouched or origin is not None
+            how, why = self.reaches("point", p["text"], vouched=counts, harm=harms(p))
+            comes = "you wrote or approved it" if vouched else "it came with the file"
+            records.append(Record(
+                p["name"], "point", "in use" if counts else "waiting", p["text"], how, why,
+                _session(origin) if origin else comes, section, used=uses.get(p["name"], 0),
+                helped=p["helpful"], harmed=p["harmful"], at=origin.at if origin else 0,
+            ))  # fmt: skip
+        waiting = tables.texts(db, project) if db else ()
+        return records + [
+            Record(
+                f"new-{t.id}", "point", "waiting", t.text, "", refusal(t.text) or NOBODY,
+                _session(replace(t.origin, session=t.session, proof="")), t.section, at=t.at, key=str(t.id),
+            )
+            for t in waiting
+            if not self._blocked(t.text)
+        ]  # fmt: skip
 
-    def _point_stays(self, text: str, *, vouched: bool, harm: bool) -> str:
-        """Why no agent is given a point; "" when agents are."""
+    def reaches(self, kind: Kind, text: str, *, vouched: bool = True, harm: bool = False) -> tuple[str, str]:
+        """How agents get a text of this kind, "" when none does; then why not."""
+        why = self._stays(kind, text, vouched=vouched, harm=harm)
+        return ("" if why else CHOSEN if kind == "lesson" else AT_START), why
+
+    def _stays(self, kind: Kind, text: str, *, vouched: bool, harm: bool) -> str:
+        if kind != "point":
+            return self.off[kind] or refusal(text) or ("" if vouched else NOBODY)
         if why := refusal(text):
             return why
         if not vouched:
@@ -240,12 +264,6 @@ class Learned:
         if self._blocked(text):
             return "a rule says it already, or you dismissed it"
         return self.off["point"]
-
-    def why_not(self, kind: Kind, text: str, *, vouched: bool = True) -> str:
-        """Why no agent would be given a new text of this kind; "" when agents would be."""
-        if kind == "point":
-            return self._point_stays(text, vouched=vouched, harm=False)
-        return self.off[kind] or refusal(text) or ("" if vouched else NOBODY)
 
     def without_model(self) -> None:
         """There is no model that could choose lessons for a task."""
@@ -283,11 +301,53 @@ def named(records: Iterable[Record], wanted: str) -> Record:
     return found[0]
 
 
-def _origin(origin: Origin | None, *, vouched: bool) -> str:
-    if origin is not None:
-        by = f", confirmed by {origin.proof}" if origin.proof else ""
-        return f"session {origin.session}{f': {origin.why}' if origin.why else ''}{by}"
-    return "you wrote or approved it" if vouched else "it came with the file"
+def _session(origin: Origin) -> str:
+    """Where a text comes from that a session taught."""
+    why, by = (f": {origin.why}" if origin.why else ""), f", confirmed by {origin.proof}"
+    return f"session {origin.session}{why}{by if origin.proof else ''}"
+
+
+# --- a person's word, and changes of files ------------------------------------------------------------------
+
+
+def settle(rules: LearnedRules, r: Record, *, yes: bool, by: str = "you") -> None:
+    """The part of a person's word on a point that is written into files; ``Record.route`` names the other
+    part,
+    which comes first. Raises ``UserError`` when the text was edited since, and ``Unavailable``.
+    """
+    if r.kind == "lesson" or (r.key and yes):
+        return
+    if r.key:
+        never_again(rules.journal, r.text)
+    elif yes:
+        vouch(rules.playbook, {r.id: r.text})
+    else:
+        take_back(rules.playbook, rules.journal, r.id, r.text, by=by)
+
+
+def changes(rules: LearnedRules) -> list[Json]:
+    """The changes of files that can be undone, newest first: ``p…`` of the playbook, ``r…`` of rules and
+    preferences.
+    """
+    found = [
+        {
+            "change": f"{letter}{r.number}", "at": r.at, "what": r.what, "why": r.why, "by": r.by,
+            "file": file or getattr(r, "file", ""), "undone": r.number in gone,
+        }
+        for letter, kept, file in (
+            ("p", rules.playbook.history(), str(rules.playbook.path)), ("r", rules.changes.all(), "")
+        )
+        for gone in (undone(kept),)
+        for r in kept
+    ]  # fmt: skip
+    return sorted(found, key=lambda change: -change["at"])
+
+
+def change_named(name: str) -> tuple[str, int] | None:
+    """The letter and the number of a change such as ``p12``; None for what is none."""
+    letter, number = name[:1].lower(), name[1:]
+    fits = letter in {"p", "r"} and number.isascii() and number.isdecimal() and len(number) <= 9
+    return (letter, int(number)) if fits else None
 
 
 # --- what the verdicts say ----------------------------------------------------------------------------------

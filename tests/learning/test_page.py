@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.core.errors import Rejected
+from daemon.core.errors import Rejected, UserError
 from daemon.core.verdict import Verdict
 from daemon.engine.page import PIECE
 from daemon.learning import tables
@@ -33,6 +33,8 @@ WAITING, IN_USE, KEPT, BACK, CHANGES = (
     "Waiting for you", "In use", "Given to no agent", "Taken back", "Changes of files"
 )  # fmt: skip
 ON = "[playbook]\nenabled = true\n[memory]\nenabled = true\n"
+
+REFUSED = (Rejected, UserError)
 
 
 class Site:
@@ -150,7 +152,7 @@ async def test_a_point_is_approved_and_removed(site: Site) -> None:
     after = await site.page()
     assert (after[IN_USE]["rows"], site.stones()) == ([], ["Use pathlib."])
     assert cells(after[CHANGES])[0][2] == "took back pat-001 (by dashboard)"
-    with pytest.raises(Rejected, match="pat-001 is not there any more"):
+    with pytest.raises(REFUSED, match="pat-001 is not there any more"):
         await site.clicks(found[IN_USE], "forget")
     assert "took back pat-001" in await site.clicks(after[CHANGES], "undo")
     assert len((await site.page())[CHANGES]["rows"]) == 2
@@ -162,7 +164,7 @@ async def test_a_point_that_was_edited_since_is_left_alone(site: Site) -> None:
     waiting = (await site.page())[WAITING]
     site.cloned("Delete what you like.")
     for label in ("approve", "dismiss"):
-        with pytest.raises(Rejected, match="pat-001 was edited while you were asked"):
+        with pytest.raises(REFUSED, match="pat-001 was edited while you were asked"):
             await site.clicks(waiting, label)
     assert site.stones() == []
     assert not site.rules.playbook.known().approved
@@ -178,7 +180,7 @@ async def test_a_hostile_text_can_not_be_approved(site: Site) -> None:
     for id_ in ("pat-001", "new-1", f"{1:032x}"[:12]):
         assert [a["label"] for a in by_id[id_]["actions"]][:1] != ["approve"], id_
         body = by_id[id_]["actions"][0]["body"]
-        with pytest.raises(Rejected, match=f"{id_} may not be offered to agents: it names an address"):
+        with pytest.raises(REFUSED, match=f"{id_} may not be offered to agents: it names an address"):
             await site.clicks(found[WAITING], "dismiss", 0, route="approve", **body)
     assert tables.text(site.sim.daemon.db, 1).state == "quarantined"  # type: ignore[union-attr]
     assert not site.rules.playbook.known().approved
@@ -192,7 +194,7 @@ async def test_what_waits_is_approved_or_dismissed_by_a_click(site: Site) -> Non
     waiting = (await site.page())[WAITING]
     elsewhere = site.project.parent / "other"
     elsewhere.mkdir()
-    with pytest.raises(Rejected, match="new-1 is not there any more"):
+    with pytest.raises(REFUSED, match="new-1 is not there any more"):
         await site.clicks(waiting, "approve", directory=str(elsewhere))
     await site.clicks(waiting, "approve")
     await site.clicks(waiting, "dismiss", 1)
@@ -201,7 +203,7 @@ async def test_what_waits_is_approved_or_dismissed_by_a_click(site: Site) -> Non
     assert text.origin.proof == "a person's word in the dashboard"
     assert site.stones() == ["Views convert dates."]
     assert (await site.page())[WAITING]["rows"] == []
-    with pytest.raises(Rejected, match="new-1 is not there any more"):
+    with pytest.raises(REFUSED, match="new-1 is not there any more"):
         await site.clicks(waiting, "dismiss")
 
 
@@ -226,9 +228,9 @@ async def test_a_rule_is_archived_and_brought_back(site: Site) -> None:
     file = site.project / "CLAUDE.md"
     file.write_text(file.read_text() + "\nMy own line.\n")
     before = file.read_bytes()
-    with pytest.raises(Rejected, match="was edited while you were asked: nothing was changed"):
+    with pytest.raises(REFUSED, match="was edited while you were asked: nothing was changed"):
         await site.clicks(found[IN_USE], "archive")
-    with pytest.raises(Rejected, match="first by an edit that is not reflectd's: nothing was undone"):
+    with pytest.raises(REFUSED, match="first by an edit that is not reflectd's: nothing was undone"):
         await site.clicks(found[CHANGES], "undo")
     assert file.read_bytes() == before
 
@@ -243,7 +245,7 @@ async def test_a_rule_of_somebody_else_is_only_shown(site: Site, tmp_path: Path)
     assert cells(found)[0][3].endswith("somebody else's")
     assert labels(found) == []
     mine = (await site.page())[IN_USE]
-    with pytest.raises(Rejected, match="is somebody else's"):
+    with pytest.raises(REFUSED, match="is somebody else's"):
         await site.clicks(mine, "archive", directory=str(theirs))
 
 
@@ -274,7 +276,7 @@ async def test_what_contradicts_a_rule_is_decided_in_a_terminal(site: Site) -> N
     assert labels(section) == ["dismiss"]
     assert "you contradicted it 3 times" in cells(found[IN_USE])[0][3]
     before = (site.project / "CLAUDE.md").read_bytes()
-    with pytest.raises(Rejected, match="contradicts rule-001: 'Use bun'"):
+    with pytest.raises(REFUSED, match="contradicts rule-001: 'Use bun'"):
         await site.clicks(section, "dismiss", route="learn", file="CLAUDE.md", mark="-")
     assert (site.project / "CLAUDE.md").read_bytes() == before
 
@@ -293,7 +295,7 @@ async def test_a_suggestion_becomes_a_rule_with_a_click(site: Site) -> None:
         ({"seen": "another"}, "was edited while you were asked"),
         ({"file": "ELSEWHERE.md"}, "by now: nothing was changed"),
     ):
-        with pytest.raises(Rejected, match=why):
+        with pytest.raises(REFUSED, match=why):
             await site.clicks(section, "make it a rule", **other)
     assert written.read_text() == "# Mine\n"
     assert (await site.clicks((await site.page())[WAITING], "make it a rule")).startswith("learned rule-001")
@@ -302,7 +304,7 @@ async def test_a_suggestion_becomes_a_rule_with_a_click(site: Site) -> None:
     assert "reflectd reflect restore sig-20260101-002" in said
     found = await site.page()
     assert found[WAITING]["rows"] == []
-    with pytest.raises(Rejected, match="is not there any more"):
+    with pytest.raises(REFUSED, match="is not there any more"):
         await site.clicks(section, "make it a rule")
     await site.clicks(found[CHANGES], "undo")
     assert "linter" not in written.read_text()
@@ -342,16 +344,16 @@ async def test_what_can_not_be_meant_is_refused(site: Site, tmp_path: Path) -> N
     site.learned("Use bun")
     found = await site.page()
     for directory in ("work", "/a\0b", str(tmp_path / "gone")):
-        with pytest.raises(Rejected):
+        with pytest.raises(REFUSED):
             await site.page(directory=directory)
-        with pytest.raises(Rejected):
+        with pytest.raises(REFUSED):
             await site.clicks(found[IN_USE], "archive", directory=directory)
-    with pytest.raises(Rejected, match="name directory, id, seen"):
+    with pytest.raises(REFUSED, match="name directory, id, seen"):
         await site.clicks(found[IN_USE], "archive", seen=7)
-    with pytest.raises(Rejected, match="there is no change 99"):
+    with pytest.raises(REFUSED, match="there is no change 99"):
         await site.clicks(found[CHANGES], "undo", change="r99")
     for wrong in ("99", "x1", "r-1"):
-        with pytest.raises(Rejected, match="by its `change`"):
+        with pytest.raises(REFUSED, match="by its `change`"):
             await site.clicks(found[CHANGES], "undo", change=wrong)
     assert (await site.page(directory=str(Path.home())))[IN_USE]["text"].endswith("is no project")
 

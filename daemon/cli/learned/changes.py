@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import UserError
 from ...core.given import folded
 from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
-from ...learning.playbook.project_playbook import may_count, never_again, take_back, vouch
-from ...learning.records import AT_START, CHOSEN, NOBODY
-from ...learning.revisions import undone
+from ...learning.playbook.project_playbook import may_count
+from ...learning.records import NOBODY, change_named, changes, settle
 from ...learning.texts import refusal
 from ...redact import redact
 from ..reflect.reflect import asked as asked_about
@@ -27,13 +26,11 @@ from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from ...learning.playbook.points import Playbook, Point
     from ...learning.playbook.project_playbook import Edit
-    from ...learning.records import Record
-    from ...learning.revisions import Revision
+    from ...learning.records import Kind, Record
 
 Json = dict[str, Any]
 MAX_TEXT: Final = 2_000  # characters of a text that a person types
@@ -88,12 +85,17 @@ def _by_person(edit: Edit, point: Point, verb: str) -> None:
 
 def _pointed(args: argparse.Namespace, about: About, edit: Edit, point: Point, verb: str) -> int:
     """Say what was done to a point, and whether and when an agent gets it."""
-    why = about.learned.why_not("point", point["text"], vouched=attended())
-    given = f"agents: {AT_START}" if not why else f"no agent is given it: {_unvouched(why, point['name'])}"
+    how, given = _reaches(about, "point", point["text"], point["name"], vouched=attended())
     change = f"p{edit.revision.number}" if edit.revision else None
     if args.json:
         print_json(
-            {"changed": change is not None, "change": change, "point": point, "given": not why, "told": given}
+            {
+                "changed": change is not None,
+                "change": change,
+                "point": point,
+                "given": bool(how),
+                "told": given,
+            }
         )
         return 0
     for line in edit.told:
@@ -105,8 +107,12 @@ def _pointed(args: argparse.Namespace, about: About, edit: Edit, point: Point, v
     return 0
 
 
-def _unvouched(why: str, id_: str) -> str:
-    return f"no terminal, so not before `reflectd learned approve {id_}`" if why == NOBODY else why
+def _reaches(about: About, kind: Kind, text: str, id_: str, *, vouched: bool) -> tuple[str, str]:
+    """How agents get a new text, "" when none does; and a sentence that says it to the person."""
+    how, why = about.learned.reaches(kind, text, vouched=vouched)
+    if why == NOBODY:
+        why = f"no terminal, so not before `reflectd learned approve {id_}`"
+    return how, f"agents: {how}" if how else f"no agent is given it: {why}"
 
 
 def _add_lesson(args: argparse.Namespace, about: About) -> int:
@@ -124,17 +130,16 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     made = about.post("memory/add", body)["episode"]
     vouched = attended()
     if vouched:
+        made["state"] = "confirmed"
         about.post("memory/settle", {"ids": [made["id"]], "yes": True})
-    about.episodes()
-    why = about.learned.why_not("lesson", made["lesson"], vouched=vouched)
-    if args.json:
-        print_json(
-            {"episode": {**made, "state": "confirmed" if vouched else made["state"]}, "given": not why}
-        )
-        return 0
+    about.lessons(limit=1)  # says whether there is a model that chooses among them
     short_id = made["id"][:12]
+    how, given = _reaches(about, "lesson", made["lesson"], short_id, vouched=vouched)
+    if args.json:
+        print_json({"episode": made, "given": bool(how)})
+        return 0
     say(f"added: {short_id} {plain(made['lesson'])}")
-    say(f"agents: {CHOSEN}" if not why else f"no agent is given it: {_unvouched(why, short_id)}")
+    say(given)
     say(f"take it back with: reflectd learned forget {short_id}")
     return 0
 
@@ -186,22 +191,16 @@ def approve(args: argparse.Namespace) -> int:
     if not _agreed(args, found, "Shall agents be given {}?"):
         return 1 if not (args.json or args.dry_run) else 0
     for r in found:
-        if r.kind == "lesson":
-            _settled(about, r, yes=True)
-        elif r.key:
-            about.post("playbook/settle", {"id": int(r.key), "yes": True})
-        else:
-            vouch(about.rules.playbook, {r.id: r.text})
-        why = about.learned.why_not(r.kind, r.text)
-        how = CHOSEN if r.kind == "lesson" else AT_START
-        say(f"approved: {r.id}; " + (f"no agent is given it: {why}" if why else how))
+        _settle(about, r, yes=True)
+        how, why = about.learned.reaches(r.kind, r.text)
+        say(f"approved: {r.id}; {how or f'no agent is given it: {why}'}")
     return 0
 
 
 def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
     """The records that are meant. Raises ``UserError`` for one that needs no approval or can't have it."""
     if args.all:
-        waits = [r for r in about.records()[0] if r.state == "waiting" and r.kind in {"point", "lesson"}]
+        waits = [r for r in about.listing().records if r.state == "waiting" and r.kind in {"point", "lesson"}]
         return [r for r in waits if not refusal(r.text)]
     found = about.those(args.ids)
     may_count({r.id: r.text for r in found})
@@ -240,32 +239,23 @@ def forget(args: argparse.Namespace) -> int:
     if not _agreed(args, rest, question):
         return 1 if not (args.json or args.dry_run) else code
     for r in rest:
-        _forget(about, r, for_good=args.for_good)
-        back = (
-            f"; `reflectd learned approve {r.id}` takes that back"
-            if r.kind == "lesson" and not args.for_good
-            else ""
-        )
+        back = ""
+        if args.for_good:
+            about.post("memory/forget", {"ids": [r.key]})
+        else:
+            _settle(about, r, yes=False)
+            back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
         say(f"taken back: {r.id}{back}")
     return code
 
 
-def _forget(about: About, r: Record, *, for_good: bool) -> None:
-    if r.kind == "lesson" and for_good:
-        about.post("memory/forget", {"ids": [r.key]})
-    elif r.kind == "lesson":
-        _settled(about, r, yes=False)
-    elif r.key:
-        about.post("playbook/settle", {"id": int(r.key), "yes": False})
-        never_again(about.rules.journal, r.text)
-    else:
-        take_back(about.rules.playbook, about.rules.journal, r.id, r.text)
-
-
-def _settled(about: About, r: Record, *, yes: bool) -> None:
-    """A person's word on a lesson. Raises ``UserError`` for one that went meanwhile."""
-    if not about.post("memory/settle", {"ids": [r.key], "yes": yes})["changed"]:
-        raise UserError(f"{r.id} is not there any more, or was changed while you were asked: look again")
+def _settle(about: About, r: Record, *, yes: bool) -> None:
+    """Carry out a person's word. Raises ``UserError`` for a record that went meanwhile."""
+    if route := r.route(yes=yes):
+        feature, name, body = route
+        if not about.post(f"{feature}/{name}", body).get("changed", True):
+            raise UserError(f"{r.id} is not there any more, or was changed while you were asked: look again")
+    settle(about.rules, r, yes=yes)
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
@@ -297,60 +287,36 @@ def undo(args: argparse.Namespace) -> int:
     about = About.of(args)
     if not args.change:
         return _list_changes(args, about)
-    letter, number = args.change[:1].lower(), args.change[1:]
-    if letter not in {"p", "r"} or not (number.isascii() and number.isdecimal()) or len(number) > 9:
+    change = change_named(args.change)
+    if change is None:
         raise UserError(
             f"{short(args.change, 40)!r} is no change; `reflectd learned undo` lists them. A lesson that was "
             "taken back comes again with `reflectd learned approve`"
         )
+    letter, number = change
     if letter == "r":
-        vars(args).update(number=int(number))
+        vars(args).update(number=number)
         return asked_about("undo", args)
     book = about.rules.playbook
-    what = next((r for r in book.history() if r.number == int(number)), None)
-    done = book.undo(int(number), dry_run=args.dry_run)
-    what = what or done
+    what = next((r.what for r in book.history() if r.number == number), "")
+    done = book.undo(number, dry_run=args.dry_run)
+    made = None if args.dry_run else f"p{done.number}"
     if args.json:
-        print_json(
-            {
-                "changed": not args.dry_run,
-                "undone": f"p{what.number}",
-                "change": None if args.dry_run else f"p{done.number}",
-            }
-        )
+        print_json({"changed": not args.dry_run, "undone": f"p{number}", "change": made})
         return 0
-    say(f"{'would undo' if args.dry_run else 'undid'} p{what.number}: {short(what.what, 300)}")
-    if not args.dry_run:
-        say(f"undo that with: reflectd learned undo p{done.number}")
+    say(f"{'would undo' if args.dry_run else 'undid'} p{number}: {short(what or done.what, 300)}")
+    if made:
+        say(f"undo that with: reflectd learned undo {made}")
     return 0
 
 
 def _list_changes(args: argparse.Namespace, about: About) -> int:
     if not 1 <= args.limit <= 1_000:
         raise UserError("--limit must be from 1 to 1000")
-    rules, book = about.rules, about.rules.playbook
-    kept: list[tuple[str, Sequence[Revision], str]] = []
-    if about.kind in {"", "point"}:
-        kept.append(("p", book.history(), str(book.path)))
-    if about.kind == "":
-        kept.append(("r", rules.changes.all(), ""))
-    found: list[Json] = [
-        {
-            "change": f"{letter}{r.number}", "at": r.at, "what": r.what, "why": r.why, "by": r.by,
-            "file": file or getattr(r, "file", ""), "undone": r.number in gone,
-        }
-        for letter, revisions, file in kept
-        for gone in (undone(revisions),)
-        for r in revisions
-    ]  # fmt: skip
-    found.sort(key=lambda c: -c["at"])
+    letters = {"": "pr", "point": "p"}.get(about.kind, "")
+    found = [change for change in changes(about.rules) if change["change"][0] in letters]
     if args.json:
-        print_json(
-            {
-                "project": about.learned.project,
-                "changes": found[: args.limit],
-            }
-        )
+        print_json({"project": about.learned.project, "changes": found[: args.limit]})
         return 0
     if not found:
         say(f"reflectd changed no file of what was learned in {about.name} yet")

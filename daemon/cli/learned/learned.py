@@ -9,7 +9,7 @@ one it is said that they are not shown. Exit codes: 0 done, or nothing to do · 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from ... import config
@@ -220,6 +220,17 @@ def _lazy(module: str, name: str) -> Run:
 # --- the project that is asked about ------------------------------------------------------------------------
 
 
+class Listing(NamedTuple):
+    """The records of a project. ``silent``: why lessons are not known. ``episodes``: the lessons as the
+    daemon
+    gives them.
+    """
+
+    records: list[Record]
+    silent: str
+    episodes: list[Json]
+
+
 @dataclass(frozen=True, slots=True)
 class About:
     """The project that the arguments mean. ``kind``: the one that is shown, "" for all."""
@@ -252,39 +263,37 @@ class About:
         """Likewise, when something changes."""
         return request(find_socket(self.where), "POST", f"/v1/features/{route}", body)
 
-    def episodes(self) -> list[Json]:
-        """The lessons of the project, newest first. Raises ``Unavailable``."""
-        found: list[Json] = []
-        while True:
-            after = found[-1]["id"] if found else ""
-            answer = self.get("memory/list", state="", after=after, limit=PAGE)
-            page = answer["episodes"]
-            found += page
-            if not answer["chooses"]:
-                self.learned.without_model()
-            if len(page) < PAGE:
-                return found
+    def lessons(self, after: str = "", limit: int = PAGE) -> list[Json]:
+        """A page of the project's lessons, newest first. Raises ``Unavailable``."""
+        answer = self.get("memory/list", state="", after=after, limit=limit)
+        if not answer["chooses"]:
+            self.learned.without_model()
+        page: list[Json] = answer["episodes"]
+        return page
 
-    def records(self) -> tuple[list[Record], str]:
-        """Everything of this kind, and why lessons are not known. Raises ``UserError``."""
-        lessons, silent = list[Json](), ""
+    def listing(self) -> Listing:
+        """Everything of this kind. Raises ``UserError``."""
+        episodes, silent = list[Json](), ""
         if self.kind in {"", "lesson"}:
             try:
-                lessons = self.episodes()
+                episodes = page = self.lessons()
+                while len(page) == PAGE:
+                    page = self.lessons(page[-1]["id"])
+                    episodes = episodes + page
             except Unavailable as error:
                 silent = str(error)
         if self.where.database.is_file():
             with ReadOnly(self.where.database) as db:
-                found = self.learned.records(db, lessons)
+                records = self.learned.records(db, episodes)
         else:
-            found = self.learned.records(None, lessons)
-        return [r for r in found if self.kind in {"", r.kind}], silent
+            records = self.learned.records(None, episodes)
+        return Listing([r for r in records if self.kind in {"", r.kind}], silent, episodes)
 
     def those(self, wanted: Iterable[str]) -> list[Record]:
         """The records of these ids, each once. Raises ``UserError``, also when lessons are not known."""
-        found, silent = self.records()
+        records, silent, _ = self.listing()
         try:
-            return [named(found, one) for one in dict.fromkeys(wanted)]
+            return [named(records, one) for one in dict.fromkeys(wanted)]
         except UserError as error:
             raise UserError(f"{error} (lessons are not known: {silent})" if silent else str(error)) from None
 
@@ -295,18 +304,16 @@ class About:
 def listed(args: argparse.Namespace) -> int:
     """All of it: what agents are given, what waits, and what no agent is given."""
     about = About.of(args)
-    found, silent = about.records()
-    wanted = [
-        r
-        for r in found
-        if (args.all or r.state != "dismissed") and (not args.waiting or r.state == "waiting")
-    ]
+    found, silent, _ = about.listing()
+    problems = about.learned.look.problems
+    states = {"waiting"} if args.waiting else {"in use", "waiting", *(["dismissed"] if args.all else [])}
+    wanted = [r for r in found if r.state in states]
     if args.json:
         print_json({
             "project": about.learned.project,
             "records": [r.as_json() for r in wanted],
             "daemon": not silent,
-            "problems": list(about.rules.look().problems),
+            "problems": list(problems),
         })  # fmt: skip
         return 0
     paint = Paint()
@@ -319,7 +326,7 @@ def listed(args: argparse.Namespace) -> int:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
     if silent:
         lines += ["", *paint.row("", paint(f"lessons are not shown: {short(silent, 200)}", "dim"), "  ")]
-    for problem in about.rules.look().problems:
+    for problem in problems:
         lines += ["", *paint.row("  ", plain(problem))]
     if about.kind in {"", "point"}:
         told = offer(about.rules.project, about.rules.playbook)
