@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 CHANGED = "it was changed meanwhile. Nothing was written: run this again"
-_BACKUP = ".reflectd-backup-"
 _TEMPORARY = re.compile(r"\.reflectd-[0-9a-f]{16}\.tmp")
-_STAMP = re.compile(r"\d{8}T\d{6}(-\d{3})?")
 # Some folders can't be opened for reading, and some file systems can't sync one. The rename is done all the
 # same.
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}
@@ -206,33 +204,6 @@ def set_aside(path: str | Path, stamp: str) -> Path:
                 raise
     except OSError as error:
         raise Unavailable(f"can't set {path} aside: {words(error)}") from error
-
-
-def back_up(path: Path, stamp: str, *, keep: int) -> Path:
-    """Copy ``path`` with its mode to ``<name>.reflectd-backup-<stamp>``. The ``keep`` newest backups stay.
-
-    ``stamp`` is ``YYYYmmddTHHMMSS``; a second backup in the same second gets ``-002``. Raises
-    ``Unavailable``.
-    """
-    try:
-        mode, data = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
-        taken = [name for name, _ in backups(path) if name.startswith(stamp)]
-        number = f"-{int(taken[-1][16:] or 1) + 1:03d}" if taken else ""
-        backup = path.with_name(f"{path.name}{_BACKUP}{stamp}{number}")
-        write_atomic(backup, data, mode)
-        for _, outdated in backups(path)[:-keep]:
-            outdated.unlink()
-    except OSError as error:
-        raise Unavailable(f"can't back up {path}: {words(error)}") from error
-    return backup
-
-
-def backups(path: Path) -> list[tuple[str, Path]]:
-    """The backups of ``path`` with their stamps, oldest first."""
-    start = f"{path.name}{_BACKUP}"
-    there = path.parent.iterdir() if path.parent.is_dir() else ()
-    named = [(file.name.removeprefix(start), file) for file in there if file.name.startswith(start)]
-    return sorted((stamp, file) for stamp, file in named if _STAMP.fullmatch(stamp))
 
 
 # --- folders ------------------------------------------------------------------------------------------------

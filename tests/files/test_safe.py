@@ -15,8 +15,6 @@ import pytest
 from daemon.core.errors import Unavailable
 from daemon.files.safe import (
     alone,
-    back_up,
-    backups,
     make_folder,
     read_text,
     remove_empty,
@@ -98,12 +96,11 @@ def test_only_regular_files_are_replaced(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """The message has the path; without a file nothing is set aside, and there are no backups."""
+    """The message has the path; without a file nothing is set aside."""
     with pytest.raises(Unavailable, match=r"can't write .*/no/f: No such file"):
         write_atomic(tmp_path / "no" / "f", "x")
     with pytest.raises(Unavailable, match=r"can't set .* aside"):
         set_aside(tmp_path / "no", "s")
-    assert backups(tmp_path / "no" / "f") == []
     assert os.listdir(tmp_path) == []
 
 
@@ -173,20 +170,6 @@ def test_corrupt_files_are_set_aside_one_by_one(tmp_path: Path) -> None:
     file.symlink_to(kept[0])
     assert set_aside(file, "2").is_symlink()
     assert (kept[0].read_text(), file.is_symlink()) == ("first", False)
-
-
-def test_backups_keep_mode_and_number(tmp_path: Path) -> None:
-    """The newest ``keep`` stay, in order also within one second; foreign files are left alone."""
-    file, foreign = tmp_path / "c.json", tmp_path / "c.json.reflectd-backup-mine"
-    file.touch(0o640)
-    file.chmod(0o640)
-    foreign.touch()
-    for number in range(8):
-        file.write_text(str(number))
-        backup = back_up(file, f"2026010{number // 4 + 1}T000000", keep=5)
-        assert mode_of(backup) == 0o640
-    assert [path.read_text() for _, path in backups(file)] == ["3", "4", "5", "6", "7"]
-    assert foreign.exists()
 
 
 def test_a_text_and_no_file(tmp_path: Path) -> None:

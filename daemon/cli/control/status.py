@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             paint = Paint()
             lines = paint.row("reflectd is not running: ", str(e), "  ")
+            if not where.database.exists():
+                lines += _row("new", "`reflectd setup` connects your coding agent", paint)
             if failed:
                 lines += _row("FAILED", paint(plain(failed), "red"), paint)
             for folder in off:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 def agents(about: About) -> Iterator[Check]:
     """Whether there is an agent, and one that loads reflectd in this folder."""
-    found = [(host, setup.find(about.env, host)) for host in setup.PROGRAMS]
+    found = [(host, setup.find(about.env, host)) for host in setup.HOST]
     there = [host for host, program in found if program]
     if not there:
-        mend = f"install one: {', '.join(setup.ADDRESSES.values())}"
+        mend = f"install one: {', '.join(host.address for host in setup.HOST.values())}"
         yield Check("agents", "warn", f"there is {setup.neither()} on PATH: nothing can be judged", mend)
         return
     connected = [host for host in there if setup.loads(about.env, host, Path.cwd())]

@@ -49,7 +49,7 @@ def absent(host: str, subject: str, used: Sequence[Path]) -> Check:
     text = agents.absent(host)
     if not used:
         return Check(subject, "ok", text)
-    mend = f"install it ({agents.ADDRESSES[host]}), or reflectd setup {host} --remove"
+    mend = f"install it ({agents.HOST[host].address}), or reflectd setup {host} --remove"
     return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
 
 

@@ -9,24 +9,52 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
 from ...core.words import HOSTS
 from ..judging import who_judges
-from . import copies
+from . import claude_code, copies, opencode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-PROGRAMS: Final = {"opencode": "opencode", "claude-code": "claude"}
-PLACES: Final = {
-    "opencode": (".opencode/bin/opencode", ".local/bin/opencode"),
-    "claude-code": (".local/bin/claude", ".claude/local/claude"),
+    Why = Callable[[Mapping[str, str], Path], Iterable[str]]
+
+
+def _nothing(*_: object) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A coding agent: its module, its program, where its installers put that below the home (a shell that is
+    older than the installation does not have it on its PATH), and where it is to be had.
+
+    The module has ``setup``, ``loads`` and ``traces``; the plugin's source is in ``copies``.
+    ``silenced``: what keeps the agent from running our hooks.
+    """
+
+    module: ModuleType
+    program: str
+    places: tuple[str, ...]
+    address: str
+    silenced: Why = _nothing
+
+
+HOST: Final = {
+    "opencode": Host(
+        opencode, "opencode", (".opencode/bin/opencode", ".local/bin/opencode"), "https://opencode.ai"
+    ),
+    "claude-code": Host(
+        claude_code,
+        "claude",
+        (".local/bin/claude", ".claude/local/claude"),
+        "https://claude.com/claude-code",
+        claude_code.silenced,
+    ),
 }
-"""Below the home: where their installers put them. A shell that is older than the installation does not have
-them on its PATH."""
-ADDRESSES: Final = {"opencode": "https://opencode.ai", "claude-code": "https://claude.com/claude-code"}
 _COPY: Final = {
     "different": "not as this version and your settings want it: `reflectd restart` mends that",
     "linked": "a link, which reflectd leaves alone",
@@ -76,32 +104,30 @@ class Agent:
 
 def find(env: Mapping[str, str], host: str) -> str:
     """The program's path, from PATH or from where its installer puts it; "" when there is none."""
-    found = shutil.which(PROGRAMS[host], path=env.get("PATH", ""))
+    found = shutil.which(HOST[host].program, path=env.get("PATH", ""))
     home = env.get("HOME", "")
-    usual = (Path(home, place) for place in PLACES[host] if home)
+    usual = (Path(home, place) for place in HOST[host].places if home)
     return found or next((str(p) for p in usual if p.is_file() and os.access(p, os.X_OK)), "")
 
 
 def absent(host: str) -> str:
     """That the agent is not there."""
-    return f"there is no `{PROGRAMS[host]}` on PATH"
+    return f"there is no `{HOST[host].program}` on PATH"
 
 
 def missing(host: str) -> str:
     """That the agent is not there, and where it is to be had."""
-    return f"{absent(host)} ({ADDRESSES[host]})"
+    return f"{absent(host)} ({HOST[host].address})"
 
 
 def neither() -> str:
     """The programs of all agents, of which none is there."""
-    return f"neither {' nor '.join(f'`{program}`' for program in PROGRAMS.values())}"
+    return f"neither {' nor '.join(f'`{program}`' for program in (host.program for host in HOST.values()))}"
 
 
 def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
     """All agents that reflectd knows, as they are when started in ``folder``."""
-    from . import claude_code
-
-    judges, quiet = _judges(env), tuple(claude_code.silenced(env, folder))
+    judges = _judges(env)
     return [
         Agent(
             host,
@@ -109,7 +135,7 @@ def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
             loads(env, host, folder),
             copies.state(env, host),
             judges[host],
-            quiet if host == claude_code.HOST else (),
+            tuple(HOST[host].silenced(env, folder)),
         )
         for host in HOSTS
     ]
@@ -117,13 +143,7 @@ def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
 
 def loads(env: Mapping[str, str], host: str, folder: Path) -> tuple[Path, ...]:
     """The settings files through which the agent loads us when it is started in ``folder``."""
-    from . import claude_code, opencode
-
-    if host == "opencode":
-        found = [file for file, _ in opencode.loaded(env, folder)]
-    else:
-        found = [file for file, _, on in claude_code.enabled_in(env, folder) if on]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(HOST[host].module.loads(env, folder)))
 
 
 def _judges(env: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from ...core.errors import Unavailable, UserError
 from ...files import commands
 from ...files.safe import remove_empty
 from ...paths import PACKAGE, shipped
-from . import backups, copies
+from . import copies, edit
 from .edit import NOTHING, Action, Extra, Report, check_editable, diff, fleeting, read, read_text, stay_inside
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
     if text == old:
         return Report(file, "unchanged", folder, None, "", warnings, copied, bare)
-    backup = None if args.dry_run else backups.write(env, file, old.encode(), text.encode(), now)
+    backup = None if args.dry_run else edit.write(env, file, old.encode(), text.encode(), now)
     ours = entry(settings) is not None or PLUGIN in settings.get(ENABLED[0], {})
     action: Action = "replaced" if ours else "added" if there else "created"
     return Report(file, action, folder, backup, diff(file, old, text), warnings, copied, bare)
@@ -84,11 +85,11 @@ def _undo(
     """Take the last change back. Where that leaves nothing of us in the settings, `/reflect` goes with it;
     where nothing but that was changed, it is what is taken back.
     """
-    kept = backups.kept(env, file)
+    kept = edit.kept(env, file)
     if not kept and is_our_command(env, command_of(file)):
-        report = Report(file, "unchanged", "", None, "")
+        report = Report(file, "unchanged")
     else:
-        report = backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
+        report = edit.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
     gone = remove_command(env, file, dry_run=args.dry_run) if len(kept) <= 1 else NOTHING
     if not args.dry_run:
         remove_empty([file.parent])
@@ -119,8 +120,8 @@ def _command(
     if args.dry_run:
         return Extra(f"{file} would be {'brought up to date' if ours else 'made'}")
     if ours:  # an older text of ours: nothing that anybody would want back
-        backups.put_back(env, file, old, None)
-    backups.write(env, file, b"", text, now)
+        edit.put_back(env, file, old, None)
+    edit.write(env, file, b"", text, now)
     return Extra(f"{file} {'is of this version now' if ours else 'made'}", changed=True)
 
 
@@ -133,7 +134,7 @@ def remove_command(env: Mapping[str, str], settings: Path, *, dry_run: bool = Fa
         return Extra(f"{file} was edited since and stays: delete it if you don't need it")
     if dry_run:
         return Extra(f"{file} would be removed")
-    backups.put_back(env, file, read(file), None)
+    edit.put_back(env, file, read(file), None)
     return Extra(f"{file} removed", changed=True)
 
 
@@ -141,7 +142,7 @@ def is_our_command(env: Mapping[str, str], file: Path) -> bool:
     """Whether it is our command, as some ``setup`` wrote it."""
     if file.is_symlink() or not commands.is_ours(file):
         return False
-    return backups.before(env, file) == (True, None) or read(file) == shipped(SHIPPED).read_bytes()
+    return edit.before(env, file) == (True, None) or read(file) == shipped(SHIPPED).read_bytes()
 
 
 def _with_ours(file: Path, text: str, settings: Mapping[str, Any], folder: str) -> str:
@@ -174,9 +175,9 @@ def _remove(
     others = [f"{other} enables reflectd too: it is still loaded from there" for other in _others(env, file)]
     foreign = folder is None and NAME in settings.get(MARKET[0], {})
     if foreign or not (folder is not None or enabled):
-        return Report(file, "unchanged", "", None, "", tuple(others))
+        return Report(file, "unchanged", warnings=tuple(others))
     text: str | None = take(take(old, ENABLED), MARKET)
-    untouched, data = backups.before(env, file)
+    untouched, data = edit.before(env, file)
     if untouched and data is None:
         text = None
     elif untouched and data is not None and not _mentions(members(data.decode(), MARKET, ENABLED)):
@@ -185,22 +186,30 @@ def _remove(
         text = None
     check_editable(file, force=force)
     if not dry_run:
-        backups.put_back(env, file, old.encode(), None if text is None else text.encode())
+        edit.put_back(env, file, old.encode(), None if text is None else text.encode())
         remove_empty([file.parent])
         _clear(env, file)
     return Report(file, "removed", folder or "", None, diff(file, old, text or ""), tuple(others))
 
 
-def names_us(file: Path) -> bool:
-    """Whether the settings file has entries of ours. One that can't be read counts as one that has none."""
-    with suppress(UserError, Unavailable):
-        return file.is_file() and _mentions(load(file)[1])
-    return False
+def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
+    """Our parts of the files that Claude Code reads in ``folder`` or that ``setup`` edited: file, part, and
+    how it is taken out. A file that can't be read has nothing of ours.
+    """
+    files = dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)])
+    for file in dict.fromkeys([*map(command_of, files), *files]):
+        if is_our_command(env, file):
+            yield file, "our command", partial(edit.put_back, env, file, read(file), None)
+    for file in files:
+        with suppress(UserError, Unavailable):
+            text, settings = load(file) if file.is_file() else ("", {})
+            if _mentions(settings):
+                yield file, "our entries", partial(_remove, env, file, text, settings)
 
 
-def disconnect(env: Mapping[str, str], file: Path) -> None:
-    """Take our entries out of this settings file, as ``--remove`` does."""
-    _remove(env, file, *load(file))
+def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
+    """The settings files through which Claude Code loads us when it is started in ``folder``."""
+    return [file for file, _, on in enabled_in(env, folder) if on]
 
 
 def _clear(env: Mapping[str, str], file: Path) -> None:
@@ -209,7 +218,7 @@ def _clear(env: Mapping[str, str], file: Path) -> None:
     """
     if not any(on for _, _, on in enabled_in(env, Path.cwd())):
         _forget(env)
-    copies.remove_unused(env, HOST, [file, *backups.edited_files(env), *read_in(env, Path.cwd())])
+    copies.remove_unused(env, HOST, [file, *edit.edited_files(env), *read_in(env, Path.cwd())])
 
 
 def _mentions(settings: Mapping[str, Any]) -> bool:

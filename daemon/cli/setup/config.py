@@ -1,7 +1,7 @@
 """``reflectd config``: every setting, its value, and who set it; reads and writes single ones.
 
 ``set`` writes into the person's own file, keeps everything else in it, and refuses a value that a daemon
-would refuse. ``set``, ``edit`` and ``path`` work with a file that has mistakes, so that they can be mended.
+would refuse. All but the listing and ``get`` work with a file that has mistakes.
 Exit codes: 0 done · 1 the file system refused, or the editor failed · 2 an unknown setting or a wrong value.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ...core.settings import Settings
 
-ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "edit": (), "path": ()}
+ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "edit": (), "path": (), "undo": ()}
 EPILOG = """examples:
   reflectd config                          every setting
   reflectd config --changed                those that are not as they came
@@ -36,6 +36,7 @@ EPILOG = """examples:
   reflectd config set judge.mode observe   in your own file; its comments stay
   reflectd config edit                     open that file in $VISUAL or $EDITOR
   reflectd config path                     where that file is
+  reflectd config undo                     take the last change by `set` or `setup` back
 
 Every setting is also a flag here: `reflectd config --judge-mode observe` shows
 what would be in force.
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
             print(file)
         case "edit":
             _edit(file)
+        case "undo":
+            _undo(file, as_json=args.json)
         case "set":
             _set(args.key, args.value, as_json=args.json)
         case _:
@@ -146,9 +149,28 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
         return
     say(f"{key} = {toml(value)} {'written to' if written.changed else 'stands already in'} {written.file}")
     if written.backup:
-        say(f"  backup:  {written.backup}")
+        say(f"  backup:  {written.backup} (`reflectd config undo`)")
     for note in notes:
         say(f"  note:    {note}")
+
+
+def _undo(file: Path, *, as_json: bool) -> None:
+    """Bring back what the person's file was before ``set`` or ``setup`` wrote it. Raises ``UserError`` and
+    ``Unavailable``.
+    """
+    from . import copies, edit
+
+    report = edit.undo(os.environ, [file], datetime.now, force=False, dry_run=False)
+    changed = [
+        f"restart {HOSTS[host]}: its plugin follows the settings" for host in copies.refresh_all(os.environ)
+    ]
+    if as_json:
+        print_json({"file": str(file), "action": report.action, "diff": report.diff, "warnings": changed})
+        return
+    print(report.diff, end="")
+    say(f"{report.action} {file}; a daemon that runs uses it from its next start on")
+    for line in changed:
+        say(f"  note:    {line}")
 
 
 def _edit(file: Path) -> None:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
-from ...files.safe import make_folder, remove_empty
+from ...files.safe import make_folder
 from ...paths import data_folder, shipped
 from ..terminal import say
-from .edit import read
+from .edit import read, remove_made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,15 +102,6 @@ def remove_unused(env: Mapping[str, str], host: str, settings: Iterable[Path]) -
         return
     shutil.rmtree(folder, ignore_errors=True)
     remove_made(env, folder.parent)
-
-
-def remove_made(env: Mapping[str, str], folder: Path) -> None:
-    """Remove ``folder`` and those above it as far as they are empty, and no higher than those that ``setup``
-    makes in a new home.
-    """
-    ours, share = data_folder(env), Path(env.get("HOME", ""), ".local", "share")
-    usual = {share, share.parent} if ours.parent == share else set()
-    remove_empty(f for f in (folder, *folder.parents) if f.is_relative_to(ours) or f in usual)
 
 
 def names(settings: Path, folder: Path) -> bool:

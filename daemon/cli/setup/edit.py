@@ -1,23 +1,31 @@
-"""Edits one settings file for ``reflectd setup`` and ``config``: checks it, and replaces it as a whole.
-``put_settings`` and ``write`` are for our own settings, with the backup beside the file; those of hosts go
-through ``backups``.
+"""Changes one settings file of the person's, a host's or our own: checks it, keeps what it was, replaces it
+as a whole, and leads back.
 
-The callers decide what is written. When the file system refuses, the old file is untouched and the error is
-``Unavailable``, or ``UserError`` with what to do.
+Backups are kept in the data folder and never beside the settings, which may lie in a repository. Each edited
+file has a folder there: ``file`` names it, ``<stamp>-<number>-<name>`` is a copy of it, and
+``<stamp>-<number>-none`` says that there was no file; it lists the folders that were made for it. ``written``
+is what we wrote last. So this is also the list of all files that were edited. A file that was edited since is
+never overwritten without ``force``, and is kept then. When the file system refuses, the old file is untouched
+and the error is ``Unavailable``, or ``UserError`` with what to do.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, words
 from ...core.settings import Settings, toml
-from ...files.safe import make_folder
+from ...files.safe import make_folder, remove_empty
+from ...paths import data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,13 +33,13 @@ if TYPE_CHECKING:
 
     from ...core.settings import Value
 
-BACKUPS_KEPT = 5
-LIMIT = 4_000_000  # bytes of a settings file
-_FLEETING = (
-    "/uv/archive-v",
-    "/uv/builds-v",
-    "/pipx/.cache/",
-)  # uvx and `pipx run` delete these folders again
+    Clock = Callable[[], datetime]
+
+KEPT: Final = 5  # backups of a file
+LIMIT: Final = 4_000_000  # bytes of a settings file
+_NAME, _NONE, _WRITTEN = "file", "none", "written"
+_SCHEMA: Final = re.compile(rb'"\$schema"\s*:\s*"[^"]*"\s*,?')
+_FLEETING: Final = ("/uv/archive-v", "/uv/builds-v", "/pipx/.cache/")  # uvx and `pipx run` delete these again
 
 Action = Literal["created", "added", "replaced", "removed", "deleted", "restored", "unchanged"]
 
@@ -44,7 +52,7 @@ class Extra:
     changed: bool = False
 
 
-NOTHING = Extra()
+NOTHING: Final = Extra()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,9 @@ class Report:
 
     file: Path
     action: Action
-    line: str
-    backup: Path | None
-    diff: str
+    line: str = ""
+    backup: Path | None = None
+    diff: str = ""
     warnings: tuple[str, ...] = ()
     copied: bool = False
     command: Extra = NOTHING
@@ -85,46 +93,7 @@ class Written:
         return {"changed": not self.changed.isdisjoint(keys), **more}
 
 
-def put_settings(
-    env: Mapping[str, str],
-    values: Mapping[str, Value],
-    now: Callable[[], datetime],
-    *,
-    force: bool = False,
-    dry_run: bool = False,
-) -> Written:
-    """Set some of our own settings in the person's file, all or none; other mistakes in it stay. Raises
-    ``UserError`` and ``Unavailable``.
-    """
-    file, wrong = paths.config_file(env), list[str]()
-    old, new = _with_settings(file, values)
-    check_editable(file, force=force)
-    settings = config.from_text(new, name=str(file), env=env, left_out=wrong)
-    changed = frozenset(key for key in values if _with_settings(file, {key: values[key]})[1] != old)
-    backup = None if dry_run or new == old else write(file, old, new, now)
-    notes = [
-        f"{source} in your environment counts more than {key} = {toml(value)} in {file}"
-        for key, value in values.items()
-        if (source := settings.sources.get(key, "")) != str(file)
-    ]
-    problem = "\n".join(wrong)
-    return Written(file, settings, changed, diff(file, old, new), backup, tuple(notes), problem)
-
-
-def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
-    """The text of our settings file, and its text with these values. Raises ``UserError`` and
-    ``Unavailable``.
-    """
-    from ...files.toml_text import put
-
-    old = new = read_text(file) if file.exists() else ""
-    try:
-        for key, value in values.items():
-            section, _, name = key.rpartition(".")
-            new = put(new, section, name, value)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
-    return old, new
+# --- what a file is before it is edited ---------------------------------------------------------------------
 
 
 def read_text(file: Path) -> str:
@@ -171,24 +140,6 @@ def fleeting(line: str) -> str:
     return ""
 
 
-def write(file: Path, old: str, new: str, now: Callable[[], datetime]) -> Path | None:
-    """Replace the file, which was read as ``old``. Returns the backup of it, None when there was no file."""
-    from ...files.safe import back_up, write_atomic
-
-    make_folder(file.parent)
-    backup = back_up(file, f"{now():%Y%m%dT%H%M%S}", keep=BACKUPS_KEPT) if file.exists() else None
-    try:
-        write_atomic(file, new, mode=None, follow=True, expected=old.encode())
-    except Unavailable:
-        if backup:
-            backup.unlink(missing_ok=True)
-        raise
-    if backup:  # so that --undo sees whether the file was edited since
-        written = file.stat().st_mtime_ns
-        os.utime(backup, ns=(written, written))
-    return backup
-
-
 def check_editable(file: Path, *, force: bool) -> None:
     """Refuse a file that the person did not mean to be replaced. Raises ``UserError``."""
     if not file.exists():
@@ -211,3 +162,231 @@ def diff(file: Path, old: str, new: str) -> str:
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
+
+
+# --- a change, and the way back -----------------------------------------------------------------------------
+
+
+def write(env: Mapping[str, str], file: Path, old: bytes, data: bytes, now: Clock) -> Path | None:
+    """Keep the file, which was read as ``old``, then replace it. Returns the backup, None when there was no
+    file. What somebody saved meanwhile stays, and is ``Unavailable``.
+    """
+    there = file.exists()
+    made = [] if there else make_folder(file.parent)
+    backup = _keep(env, file, old, now, made)
+    try:
+        _put(env, file, data, old)
+    except Unavailable:
+        _remove_made([backup])
+        _drop(env, file, backup)
+        raise
+    return backup if there else None
+
+
+def kept(env: Mapping[str, str], file: Path) -> list[Path]:
+    """The backups of the file, oldest first."""
+    folder = _folder(env, file)
+    there = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in there if path.name not in {_NAME, _WRITTEN})
+
+
+def edited_files(env: Mapping[str, str]) -> list[Path]:
+    """Every settings file that has backups; it may be gone."""
+    files = []
+    for name in (data_folder(env) / "backups").glob(f"*/{_NAME}"):
+        with suppress(OSError):
+            files.append(Path(name.read_text("utf-8", "surrogateescape")))
+    return sorted(files)
+
+
+def first(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
+    """Whether there was no file before our first edit, and what it was: None also where nothing is kept."""
+    backups = kept(env, file)
+    return any(map(_is_none, backups)), _content(backups[0]) if backups else None
+
+
+def before(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
+    """Whether nobody edited the file since our last edit, and what it was before that: None is no file."""
+    newest = kept(env, file)[-1:]
+    if not newest or not _is_untouched(env, file):
+        return False, None
+    return True, _content(newest[0])
+
+
+def put_back(env: Mapping[str, str], file: Path, old: bytes, data: bytes | None) -> None:
+    """Make the file, which was read as ``old``, ``data`` again, or remove it with the empty folders that were
+    made for it. All its backups are removed too. What somebody saved meanwhile stays, and is ``Unavailable``.
+    """
+    from ...files.safe import CHANGED, holds, write_atomic
+
+    if data is None:
+        if not holds(file, old):
+            raise Unavailable(f"can't remove {file}: {CHANGED}")
+        file.unlink(missing_ok=True)
+        _remove_made(kept(env, file))
+    else:
+        write_atomic(file, data, mode=None, follow=True, expected=old)
+    _forget(env, file)
+
+
+def undo(env: Mapping[str, str], files: list[Path], now: Clock, *, force: bool, dry_run: bool) -> Report:
+    """Bring back the newest backup of these files and delete it. Raises ``UserError`` when there is none, or
+    when the file was edited since and ``force`` is not given; with it, the edited version is kept.
+    """
+    backups = [(backup.name, backup, file) for file in files for backup in kept(env, file)]
+    if not backups:
+        raise UserError(f"there is no backup of {files[0]}: nothing to undo")
+    _, backup, file = max(backups)
+    old, new = read(file), _content(backup)
+    edited = not _is_untouched(env, file)
+    if edited and not force:
+        raise UserError(
+            f"{file} was changed after our backup {backup}: use --remove to remove only what is ours, "
+            "or --undo --force to restore the backup (your version is then kept)"
+        )
+    check_editable(file, force=force)
+    saved = None
+    if not dry_run:
+        if edited and file.exists():
+            saved = _keep(env, file, old, now, [])
+        if new is None:
+            file.unlink(missing_ok=True)
+            _remove_made([backup])
+        else:
+            make_folder(file.parent)
+            _put(env, file, new, old)
+        _drop(env, file, backup)
+    change = diff(file, old.decode(errors="replace"), (new or b"").decode(errors="replace"))
+    return Report(file, "deleted" if new is None else "restored", "", saved, change)
+
+
+def remove_made(env: Mapping[str, str], folder: Path) -> None:
+    """Remove ``folder`` and those above it as far as they are empty, and no higher than those that ``setup``
+    makes in a new home.
+    """
+    ours, share = data_folder(env), Path(env.get("HOME", ""), ".local", "share")
+    usual = {share, share.parent} if ours.parent == share else set()
+    remove_empty(f for f in (folder, *folder.parents) if f.is_relative_to(ours) or f in usual)
+
+
+def _keep(env: Mapping[str, str], file: Path, old: bytes, now: Clock, made: list[Path]) -> Path:
+    """A backup of the file, or the note that there is none. The newest stay, and the oldest of all."""
+    from ...files.safe import write_atomic
+
+    folder, stamp = _folder(env, file), f"{now():%Y%m%dT%H%M%S}"
+    there = file.exists()
+    data = old if there else "".join(f"{path}\n" for path in made).encode()
+    taken = [path.name for path in kept(env, file) if path.name.startswith(stamp)]
+    number = int(taken[-1].split("-")[1]) + 1 if taken else 1
+    backup = folder / f"{stamp}-{number:03d}-{file.name if there else _NONE}"
+    try:
+        make_folder(folder)
+        folder.chmod(0o700)  # settings can hold keys
+        write_atomic(folder / _NAME, os.fsencode(file))
+        write_atomic(backup, data, stat.S_IMODE(file.stat().st_mode) if there else 0o600)
+        for outdated in kept(env, file)[1 : -KEPT + 1]:
+            outdated.unlink()
+    except OSError as error:
+        raise Unavailable(f"can't back up {file} in {folder}: {error.strerror}") from error
+    return backup
+
+
+def _folder(env: Mapping[str, str], file: Path) -> Path:
+    return data_folder(env) / "backups" / sha256(os.fsencode(file)).hexdigest()[:12]
+
+
+def _content(backup: Path) -> bytes | None:
+    return None if _is_none(backup) else backup.read_bytes()
+
+
+def _is_none(backup: Path) -> bool:
+    return backup.name.endswith(f"-{_NONE}")
+
+
+def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
+    """Write the file, and note what was written, so that the next edit is seen."""
+    from ...files.safe import write_atomic
+
+    write_atomic(file, data, mode=None, follow=True, expected=old)
+    write_atomic(_folder(env, file) / _WRITTEN, data)
+
+
+def _is_untouched(env: Mapping[str, str], file: Path) -> bool:
+    """Whether the file is as we wrote it. opencode itself adds the member ``$schema`` to a file that has
+    none: that is no edit.
+    """
+    try:
+        now, then = read(file), (_folder(env, file) / _WRITTEN).read_bytes()
+    except (OSError, UserError, Unavailable):
+        return False
+    added = _SCHEMA.search(now) and not _SCHEMA.search(then)
+    return now == then or bool(added and _bare(now) == _bare(then))
+
+
+def _bare(data: bytes) -> bytes:
+    """Without ``$schema``, spaces and line breaks."""
+    return b"".join(_SCHEMA.sub(b"", data).split())
+
+
+def _remove_made(backups: list[Path]) -> None:
+    """Remove the folders that were made for the file, if they are empty."""
+    for backup in filter(_is_none, backups):
+        made = backup.read_text("utf-8", "surrogateescape").splitlines()
+        remove_empty(Path(folder) for folder in reversed(made))
+
+
+def _drop(env: Mapping[str, str], file: Path, backup: Path) -> None:
+    backup.unlink()
+    if not kept(env, file):
+        _forget(env, file)
+
+
+def _forget(env: Mapping[str, str], file: Path) -> None:
+    folder = _folder(env, file)
+    shutil.rmtree(folder, ignore_errors=True)
+    remove_made(env, folder.parent)
+
+
+# --- our own settings ---------------------------------------------------------------------------------------
+
+
+def put_settings(
+    env: Mapping[str, str],
+    values: Mapping[str, Value],
+    now: Clock,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Written:
+    """Set some of our own settings in the person's file, all or none; other mistakes in it stay. Raises
+    ``UserError`` and ``Unavailable``.
+    """
+    file, wrong = paths.config_file(env), list[str]()
+    old, new = _with_settings(file, values)
+    check_editable(file, force=force)
+    settings = config.from_text(new, name=str(file), env=env, left_out=wrong)
+    changed = frozenset(key for key in values if _with_settings(file, {key: values[key]})[1] != old)
+    backup = None if dry_run or new == old else write(env, file, old.encode(), new.encode(), now)
+    notes = [
+        f"{source} in your environment counts more than {key} = {toml(value)} in {file}"
+        for key, value in values.items()
+        if (source := settings.sources.get(key, "")) != str(file)
+    ]
+    problem = "\n".join(wrong)
+    return Written(file, settings, changed, diff(file, old, new), backup, tuple(notes), problem)
+
+
+def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
+    """The text of our settings file, and its text with these values. Raises ``UserError`` and
+    ``Unavailable``.
+    """
+    from ...files.toml_text import put
+
+    old = new = read_text(file) if file.exists() else ""
+    try:
+        for key, value in values.items():
+            section, _, name = key.rpartition(".")
+            new = put(new, section, name, value)
+    except UserError as error:
+        raise UserError(f"{file}: {error}. Nothing was changed in it") from error
+    return old, new

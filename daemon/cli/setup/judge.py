@@ -67,7 +67,8 @@ def given(name: str, env: Mapping[str, str]) -> dict[str, Value]:
     settings = config.load(env, paths.config_file(env))
     of_name = [choice for choice in _choices(settings, env) if choice.name == name]
     if ready := [choice for choice in of_name if not choice.lacks]:
-        return ready[-1].values  # what the person set up, before a server that was found
+        # what the person set up, before a server that was found
+        return ready[-1].values | _of_the_last(settings, name)
     raise UserError(f"{of_name[0].lacks}. Nothing was changed")
 
 
@@ -93,6 +94,17 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
         if answer.isdecimal() and 0 < int(answer) <= len(ready):
             return ready[int(answer) - 1].values
         say(f"Type a number from 1 to {len(ready)}, or Enter.")
+
+
+def _of_the_last(settings: Settings, name: str) -> dict[str, Value]:
+    """What takes the address of the judge of before away, so that it does not become a fallback of opencode.
+    An address that serves opencode too stays.
+    """
+    last = settings.judge.claude_code
+    if last == name or settings.judge.provider != "auto" or last not in settings.apis:
+        return {}
+    keys = [f"{last}.{key}" for key in ("base_url", "key_env") if getattr(settings.apis[last], key)]
+    return dict.fromkeys(keys, "")
 
 
 def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import Unavailable, UserError
 from ...paths import PACKAGE
-from . import backups, copies
+from . import copies, edit
 from .edit import Action, Report, check_editable, diff, fleeting, read, read_text, stay_inside
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     if args.project or args.dir:
         stay_inside(folder, files)
     if args.undo:
-        report = backups.undo(env, files, now, force=args.force, dry_run=args.dry_run)
+        report = edit.undo(env, files, now, force=args.force, dry_run=args.dry_run)
         _drop_copy(args, env, folder)
         return report
     # the folder and not its file: version 2 of opencode loads no plugin that is named by its file
@@ -68,13 +69,13 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         check_editable(file, force=args.force)
     copied = not args.dry_run and not args.spec and copies.refresh(env, HOST, make=True)
     keep = action != "unchanged" and not args.dry_run
-    backup = backups.write(env, file, old.encode(), text.encode(), now) if keep else None
+    backup = edit.write(env, file, old.encode(), text.encode(), now) if keep else None
     return Report(file, action, line, backup, diff(file, old, text), warnings, copied)
 
 
 def _drop_copy(args: argparse.Namespace, env: Mapping[str, str], folder: Path) -> None:
     if not args.dry_run:
-        copies.remove_unused(env, HOST, [*backups.edited_files(env), *read_in(env, folder)])
+        copies.remove_unused(env, HOST, [*edit.edited_files(env), *read_in(env, folder)])
 
 
 def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
@@ -137,33 +138,36 @@ def _remove(
 ) -> Report:
     """Take our line out; as it was before us, if nobody edited the file since."""
     if not mine:
-        return Report(file, "unchanged", "", None, "")
+        return Report(file, "unchanged")
     text = _without(env, file, old, mine)
     check_editable(file, force=force)
     if not dry_run:
-        backups.put_back(env, file, old.encode(), None if text is None else text.encode())
+        edit.put_back(env, file, old.encode(), None if text is None else text.encode())
     action: Action = "deleted" if text is None else "removed"
     return Report(file, action, mine[0], None, diff(file, old, text or ""))
 
 
-def names_us(file: Path) -> bool:
-    """Whether the settings file has a line of ours. One that can't be read counts as one that has none."""
-    with suppress(UserError, Unavailable):
-        return file.is_file() and any(_OURS.search(spec) for spec in _load(file)[1])
-    return False
+def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
+    """The settings files that load us, read in ``folder`` or edited by ``setup``: the file, our part of it,
+    and how it is taken out. A file that can't be read has nothing of ours.
+    """
+    for file in dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)]):
+        with suppress(UserError, Unavailable):
+            old, listed = _load(file) if file.is_file() else ("", [])
+            if mine := [spec for spec in listed if _OURS.search(spec)]:
+                yield file, "our line", partial(_remove, env, file, old, mine)
 
 
-def disconnect(env: Mapping[str, str], file: Path) -> None:
-    """Take our line out of this settings file, as ``--remove`` does."""
-    old, listed = _load(file)
-    _remove(env, file, old, [spec for spec in listed if _OURS.search(spec)])
+def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
+    """The settings files through which opencode loads us when it is started in ``folder``."""
+    return [file for file, _ in loaded(env, folder)]
 
 
 def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> str | None:
     """The text without our line; None when nothing is left of a file that ``setup`` made."""
     from ...files.jsonc import KEY, plugins, read, remove_plugin, spec_of, take
 
-    untouched, data = backups.before(env, file)
+    untouched, data = edit.before(env, file)
     if untouched and data is None:
         return None
     if untouched and data is not None:
@@ -171,8 +175,8 @@ def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> s
         if not any(spec_of(entry) in mine for entry in plugins(text)) and _with_server(text, False) == text:
             return text
     text = _with_server(remove_plugin(old, mine.__contains__), wanted=False)
-    made, first = backups.was_made(env, file), backups.oldest(env, file)
-    if not plugins(text) and (made or (first is not None and KEY not in read(first.decode()))):
+    made, oldest = edit.first(env, file)
+    if not plugins(text) and (made or (oldest is not None and KEY not in read(oldest.decode()))):
         text = take(text, (KEY,))  # a list that setup made
     return None if made and "".join(text.split()) in {"".join(NEW_FILE.split()), "{}"} else text
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 NOT_CONNECTED: Final = 3
 NO_START: Final = "the daemon will not start with these settings"
-CONNECT: Final = {"opencode": opencode.setup, "claude-code": claude_code.setup}
 OF_ONE: Final = {
     "dir": ("opencode",),
     "spec": ("opencode",),
@@ -83,7 +82,11 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     setup.add_argument("--yes", action="store_true", help="connect every agent that is there, ask nothing")
     setup.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
     setup.add_argument(
-        "--learning", choices=("on", "off"), help="whether it learns from judged sessions (asked once)"
+        "--learning",
+        nargs="?",
+        const="on",
+        choices=("on", "off"),
+        help="whether it learns from judged sessions (asked once; alone it means on)",
     )
     setup.add_argument(
         "--judge",
@@ -216,7 +219,7 @@ def _there(args: argparse.Namespace, env: Mapping[str, str]) -> list[Agent]:
     if not there:
         raise Unavailable(
             f"no coding agent was found: {agents.neither()} is on PATH. Install one "
-            f"({', '.join(agents.ADDRESSES.values())}), then run this again"
+            f"({', '.join(host.address for host in agents.HOST.values())}), then run this again"
         )
     return there
 
@@ -273,13 +276,13 @@ def _done(
     back, dry = args.remove or args.undo, args.dry_run
     if not (dry or back):  # what is refused is refused before anything is written
         for host in hosts:
-            CONNECT[host](argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
+            agents.HOST[host].module.setup(argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
     state = _write(args, env, now, values)
     reports: dict[str, Report] = {}
     failed = ""
     for host in hosts:
         try:
-            reports[host] = CONNECT[host](args, env, now)
+            reports[host] = agents.HOST[host].module.setup(args, env, now)
         except UserError as error:
             if args.host or not back:
                 raise
@@ -329,7 +332,7 @@ def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) 
     lines = ", ".join(f"{key} = {toml(value)}" for key, value in values.items())
     say(f"{'Wrote' if written.diff else 'It stands already:'} {lines} in {written.file}")
     if written.backup:
-        say(f"  backup: {written.backup} (copy it back to undo)")
+        say(f"  backup: {written.backup} (`reflectd config undo`)")
     for note in written.notes:
         say(f"  note:   {note}")
 

@@ -26,9 +26,8 @@ from ...paths import config_file, data_folder
 from ..render import plain, print_json
 from ..settings import add_flags, load
 from ..terminal import say
-from . import backups, claude_code, opencode
+from . import agents, opencode
 from .confirm import agreed
-from .edit import read
 
 if TYPE_CHECKING:
     import argparse
@@ -61,18 +60,8 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
     """The settings files of hosts that name us: the person's, those of ``folder``, and those that ``setup``
     edited.
     """
-    edited = backups.edited_files(env)
-    for file in dict.fromkeys([*opencode.read_in(env, folder), *edited]):
-        if opencode.names_us(file):
-            yield Trace("settings", str(file), "our line", partial(opencode.disconnect, env, file))
-    beside = [claude_code.command_of(file) for file in claude_code.read_in(env, folder)]
-    for file in dict.fromkeys([*beside, *edited]):
-        if claude_code.is_our_command(env, file):
-            gone = partial(backups.put_back, env, file, read(file), None)
-            yield Trace("settings", str(file), "our command", gone)
-    for file in dict.fromkeys([*claude_code.read_in(env, folder), *edited]):
-        if claude_code.names_us(file):
-            yield Trace("settings", str(file), "our entries", partial(claude_code.disconnect, env, file))
+    for host in agents.HOST.values():
+        yield from (Trace("settings", str(file), *rest) for file, *rest in host.module.traces(env, folder))
 
 
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import UserError
 from ...core.words import OUTCOMES, state_name
 from ..render import Paint, count, print_json, severity, short
-from ..settings import add_flags, database, here, look
-from ..terminal import add_flag, beginning, columns, fold, show
+from ..settings import NOTHING, add_flags, database, here, look
+from ..terminal import add_flag, beginning, columns, fold, say, show
 from .why import gist
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
     found = _gather(where, args.session, folder, since, args.limit)
     if args.json:
         print_json(found)
+        return 0
+    if not where.database.exists():
+        say(NOTHING)
         return 0
     paint = Paint()
     show(lines(found, paint, paint.width, everywhere=args.all), pager=not args.no_pager)

@@ -53,6 +53,11 @@ def test_set_keeps_the_comments_of_the_file(box: Sandbox) -> None:
         assert (found["key"], found["changed"]) == (key, True)
         assert reflectd(box, "config", "get", key).stdout == f"{shown}\n"
     assert tomllib.loads(file.read_text())["spend"] == {"cents_per_day": 7}
+    said(reflectd(box, "config", "undo"), 0, "-cents_per_day = 7", "restored")
+    assert "spend" not in tomllib.loads(file.read_text())
+    file.write_text("[log]\n")
+    said(reflectd(box, "config", "undo"), 2, "was changed after our backup")
+    assert file.read_text() == "[log]\n"
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,23 @@ def test_a_model_server_on_its_usual_port_is_found(desk: Desk) -> None:
     assert asks["opencode"].asked == ("host", "offline")
 
 
+def test_the_address_of_the_judge_of_before_is_no_fallback_of_opencode(desk: Desk) -> None:
+    """A server that was chosen for Claude Code goes with that choice; one that opencode may ask stays."""
+    desk.write(
+        "[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n[judge]\nclaude_code = 'openai'\n", settings_file(desk)
+    )
+    assert desk("--judge", "offline") == 0
+    settings = config.load({}, settings_file(desk))
+    assert settings.openai.base_url == ""
+    assert found(settings, desk.env, by_host=True)["opencode"].asked == ("host", "offline")
+    both = (
+        "[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n[judge]\nprovider = 'openai'\nclaude_code = 'openai'\n"
+    )
+    desk.write(both, settings_file(desk))
+    assert desk("--judge", "offline") == 0
+    assert config.load({}, settings_file(desk)).openai.base_url == "http://127.0.0.1:9/v1"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -261,7 +278,7 @@ def test_a_choice_is_written_and_can_be_undone(desk: Desk) -> None:
     assert (again["changed"], again["backup"], again["diff"]) == (False, None, "")
     assert desk("--judge", "openai") == 0
     assert settings_file(desk).read_text() == text.replace("claude-cli", "openai")
-    assert "copy it back to undo" in desk.out
+    assert "`reflectd config undo`" in desk.out
     assert "at most 2.00 USD a day" in desk.out
     assert in_force(desk) == ("openai", "auto")
     assert desk("--remove") == 0

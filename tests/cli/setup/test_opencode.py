@@ -399,7 +399,7 @@ def test_undo_brings_the_file_back(desk: Desk) -> None:
     assert desk.backups() == []
     assert not desk.data.exists()
     assert desk("--undo") == 2
-    assert "--remove" in desk.err
+    assert "nothing to undo" in desk.err
 
 
 @pytest.mark.shows("I43")

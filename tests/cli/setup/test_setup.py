@@ -175,7 +175,12 @@ def test_no_agent_is_said(box: Sandbox) -> None:
     """Exit code 1, what to install, and nothing written."""
     env = a_program(box)
     for argv in (["setup"], ["setup", "--yes"]):
-        said(reflectd(box, *argv, **env), 1, "no coding agent was found", *agents.ADDRESSES.values())
+        said(
+            reflectd(box, *argv, **env),
+            1,
+            "no coding agent was found",
+            *(host.address for host in agents.HOST.values()),
+        )
     assert "no coding agent" in json.loads(reflectd(box, "setup", "--json", **env).stdout)["error"]
     assert settings_of(box) == {"opencode": False, "claude-code": False}
 

@@ -113,7 +113,7 @@ def test_sessions_of_this_project_or_of_all(box: Sandbox) -> None:
     """This project by default, also from a folder in it; ``--all``; one session; the same without daemon."""
     elsewhere, below = box.root / "elsewhere", box.project / "src" / "pages"
     below.mkdir(parents=True)
-    said(reflectd(box, "history"), 0, "nothing in ")
+    said(reflectd(box, "history"), 0, "nothing was judged yet; `reflectd setup`")
     with Daemon(box) as daemon:
         said(reflectd(box, "history"), 0, "nothing in ", str(box.project), "`reflectd history --all`")
         judged(box, daemon, "ses_here", title="A login page")
