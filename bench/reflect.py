@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench.stand import Table, environment
 from daemon.hosts.claude_code.past import named
-from daemon.learning.rules.journal import Adding, Seen, empty
+from daemon.learning.rules.journal import Adding, Reading, Sighting, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,5 +179,5 @@ def _grouping() -> float:
     adding = Adding(empty("bench", ""))
     began = time.perf_counter()
     for i, text in enumerate(texts):
-        adding.add(Seen("instruction", text, "low", "2026-11-20", f"s{i % 500}", f"m{i}"))
+        adding.add(Reading("instruction", text, "low"), Sighting(f"s{i % 500}", f"m{i}", "2026-11-20"))
     return time.perf_counter() - began

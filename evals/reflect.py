@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,16 +22,18 @@ import msgspec
 
 from daemon import paths
 from daemon.core.errors import UserError
+from daemon.core.question import Answer, Question, Texts, ask
 from daemon.core.transcript import Said
 from daemon.engine.page import Share, wilson
 from daemon.files.prompts import read_layer
 from daemon.learning.rules import questions
 from daemon.learning.rules.candidates import Candidate, candidate_of, for_a_person
+from daemon.learning.rules.journal import Kind
 from evals.replies import answered
 from evals.report import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from daemon.core.llm import Prompt, Reply
 
@@ -46,7 +48,7 @@ class Message(msgspec.Struct):
     """One labelled message."""
 
     text: str
-    type: questions.Kind
+    type: Kind
     prior_assistant: str | None = ""
     content: str = ""
 
@@ -97,9 +99,13 @@ def show(args: argparse.Namespace, messages: Sequence[Message], rules: Sequence[
     texts = read_layer(paths.shipped("prompts")).texts
     batches = dict(named("signals", questions.batches(messages)))
     pairs = dict(named("contradicts", rules))
-    flows: dict[str, Callable[[str], Generator[Prompt, Reply, questions.Read | questions.Compared]]]
-    flows = {name: partial(_read, batch, texts["signals"]) for name, batch in batches.items()}
-    flows |= {name: partial(_compare, rule, texts["contradicts"]) for name, rule in pairs.items()}
+    flows: dict[str, Callable[[str], Generator[Prompt, Reply, Answer[Any]]]]
+    flows = {
+        name: partial(_asked, questions.to_read([candidate(m) for m in batch], ()), texts)
+        for name, batch in batches.items()
+    }
+    for name, rule in pairs.items():
+        flows[name] = partial(_asked, questions.to_compare(rule.rule, rule.statements), texts)
     found = answered(folder, flows, dump=args.dump is not None)
     if args.dump:
         print(
@@ -206,28 +212,25 @@ def classes() -> Sequence[tuple[str, tuple[str, ...]]]:
     return (*((s, (s,)) for s in SIGNALS), ("all signals", SIGNALS))
 
 
-def _read(batch: Sequence[Message], template: str, nonce: str) -> Generator[Prompt, Reply, questions.Read]:
-    return questions.read([candidate(m) for m in batch], (), template, nonce)
+def _asked(question: Question[T], texts: Texts, nonce: str) -> Generator[Prompt, Reply, Answer[T]]:
+    return ask(replace(question, nonce=nonce), texts)
 
 
-def _compare(rule: Rule, template: str, nonce: str) -> Generator[Prompt, Reply, questions.Compared]:
-    return questions.compare(rule.rule, rule.statements, template, nonce)
-
-
-def _said(batch: Sequence[Message], found: object) -> list[Outcome]:
-    if not isinstance(found, questions.Read):
+def _said(batch: Sequence[Message], found: Answer[questions.Signals] | None) -> list[Outcome]:
+    if found is None:
         return []
-    read: Mapping[int, questions.Reading] = found.readings
+    read = questions.readings(found.reply, (), len(batch))
     return [Outcome(m.text, m.type, read[at].type if at in read else "") for at, m in enumerate(batch)]
 
 
-def _met(rule: Rule, found: object) -> list[Outcome]:
-    if not isinstance(found, questions.Compared):
+def _met(rule: Rule, found: Answer[questions.Contradicts] | None) -> list[Outcome]:
+    if found is None:
         return []
+    met = questions.compared(found.reply, rule.statements).contradicts
     outcomes = []
     for at, statement in enumerate(rule.statements):
         expect = "contradicts" if at + 1 in rule.contradicts else "none"
-        got = "" if found.why else "contradicts" if at in found.contradicts else "none"
+        got = "" if found.reply is None else "contradicts" if at in met else "none"
         outcomes.append(Outcome(f"{rule.rule} / {statement}", expect, got))
     return outcomes
 

@@ -22,8 +22,7 @@ from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.repositories import project_of
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.rules.changes import digest
-from daemon.learning.rules.journal import Journal
+from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.texts import Origin
 from daemon.store.db import Database
@@ -255,14 +254,13 @@ def _learned_before(project: Path, state: Path) -> None:
     for text in ("Write commit messages in English", "Run make check before you say that it is done"):
         rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
 
-    def suggest(journal: Journal) -> None:
-        journal["signals"].append({
+    with rules.journal.change() as draft:
+        draft.journal["signals"].append({
             "id": "sig-20261120-001", "type": "correction", "content": "Keep the English page as it is",
             "severity": "high", "status": "pending", "occurrences": 3, "first_seen": "2026-11-12",
             "last_seen": "2026-11-20", "sightings": {},
         })  # fmt: skip
 
-    rules.journal.change(suggest)
     file = rules.playbook.path
     file.parent.mkdir(exist_ok=True)
     texts = (

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Unavailable, UserError, words
 from ..core.transcript import Said
-from ..learning.rules.candidates import KEYWORDS, candidate_of, quote_of, timestamp, typed
-from ..learning.rules.journal import MAX_CONTENT
+from ..learning.rules.candidates import KEYWORDS, candidate_of, timestamp
+from ..learning.rules.journal import MAX_CONTENT, typed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
 __all__ = ["Said", "extract_signals"]
 
@@ -30,19 +29,13 @@ def extract_signals(jsonl_path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     ``UserError`` for a file that can't be read.
     """
     path = Path(jsonl_path)
-    found: list[dict[str, Any]] = []
-
-    def take(said: Said) -> None:
-        if (signal := _by_keyword(said, path.name)) is not None:
-            found.append(signal)
-
-    each_said(path, take)
+    signals = [signal for said in _said_in(path) if (signal := _by_keyword(said, path.name)) is not None]
     counted: Counter[str] = Counter()
-    for signal in found:
+    for signal in signals:
         day = signal["timestamp"][:10].replace("-", "") or "00000000"
         counted[day] += 1
         signal["id"] = f"sig-{day}-{counted[day]:03d}"
-    return found
+    return signals
 
 
 def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
@@ -51,14 +44,11 @@ def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
     kind = next((k for k in KEYWORDS if k in candidate.why), "") if candidate is not None else ""
     if candidate is None or not kind:
         return None
-    of, polarity = typed(kind)
-    quote = quote_of(candidate, candidate.seen[0])
     return {
         "id": "",
-        "type": of,
-        **({"polarity": polarity} if polarity else {}),
+        **typed(kind),  # type: ignore[arg-type] # a key of the table above
         "content": " ".join(candidate.text.split())[:MAX_CONTENT],
-        "context": quote.context,
+        "context": candidate.quote(candidate.seen[0])["context"],
         "severity": {"instruction": "high", "correction": "medium"}.get(kind, "low"),
         "timestamp": timestamp(said.at),
         "source_file": file,
@@ -67,40 +57,34 @@ def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
     }
 
 
-def each_said(path: Path, take: Callable[[Said], object]) -> None:
-    """Hand over what a person said in a whole transcript. Raises ``UserError``."""
+def _said_in(path: Path) -> list[Said]:
+    """What a person said in a whole transcript. Raises ``UserError``."""
     from ..hosts.claude_code.past import said_in
 
-    told = 0
-
-    def counted(said: Said) -> None:
-        nonlocal told
-        told += 1
-        take(said)
-
+    said: list[Said] = []
     try:
-        if said_in(path, None, counted) is None:
+        if said_in(path, None, said.append) is None:
             raise UserError(f"can't read {path}: there is no such file")
-        if not told:
-            _each_plain(path, take)
+        return said or _plain(path)
     except (Unavailable, OSError) as e:
         raise UserError(f"can't read {path}: {words(e)}") from None
 
 
-def _each_plain(path: Path, take: Callable[[Said], object]) -> None:
+def _plain(path: Path) -> list[Said]:
     """Lines ``{"role": "user", "content": "…"}``, as the requirements have them (TR2)."""
-    prior = ""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if not isinstance(message, dict) or "uuid" in message:
-                continue
-            role, content = message.get("role"), message.get("content")
-            if role == "assistant" and isinstance(content, str):
-                prior = content
-            elif role == "user" and isinstance(content, str):
-                take(Said(content, prior, message=f"{path.name}:{number}", session=path.stem, line=number))
-                prior = ""
+    found, prior = list[Said](), ""
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(message, dict) or "uuid" in message:
+            continue
+        role, content = message.get("role"), message.get("content")
+        if role == "assistant" and isinstance(content, str):
+            prior = content
+        elif role == "user" and isinstance(content, str):
+            name = f"{path.name}:{number}"
+            found.append(Said(content, prior, message=name, session=path.stem, line=number))
+            prior = ""
+    return found

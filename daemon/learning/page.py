@@ -22,15 +22,13 @@ from .playbook.project_playbook import may_count
 from .records import NOBODY, Learned, Record, change_named, changes, settle
 from .rules.journal import against, dismiss, is_due, same
 from .rules.learned_rules import LearnedRules
-from .rules.rules_file import chosen as chosen_place
-from .rules.section import RULES
+from .rules.places import chosen as chosen_place
 from .texts import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..engine.engine import Engine
-    from .rules.journal import Journal
     from .rules.learned_rules import Done
 
 Json = dict[str, Any]
@@ -340,7 +338,7 @@ def _rules_file(rules: LearnedRules) -> tuple[str, str]:
         places = rules.places()
     except UserError as error:
         return "", str(error)
-    place = chosen_place(places, "", RULES)
+    place = chosen_place(places)
     if place is None:
         return "", f"rules can go into {' or '.join(p.name for p in places)}: choose in a terminal"
     return place.name, ""
@@ -364,12 +362,9 @@ def _objection(learned: Learned, r: Record) -> str:
 def _dismissed(rules: LearnedRules, r: Record) -> Json:
     """The suggestion is never made again."""
     book = rules.journal
-
-    def edit(journal: Journal) -> None:
-        signal = next((s for s in journal["signals"] if s["id"] == r.id and is_due(s)), None)
+    with book.change() as draft:
+        signal = next((s for s in draft.journal["signals"] if s["id"] == r.id and is_due(s)), None)
         if signal is None or known_as(str(signal["content"])) != r.seen:
             raise UserError(f"{r.id} is not suggested any more, or was changed: nothing was changed")
-        dismiss(journal, [r.id], book.day())
-
-    done = book.change(edit)
-    return {"said": ". ".join((f"dismissed {r.id}; `reflectd reflect restore {r.id}`", *done.told))}
+        dismiss(draft.journal, [r.id], book.day())
+    return {"said": ". ".join((f"dismissed {r.id}; `reflectd reflect restore {r.id}`", *draft.told))}

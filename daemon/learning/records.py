@@ -169,7 +169,7 @@ class Learned:
             if row.soft is not soft:
                 continue
             facts = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
-            if row.active and row.note != "another":
+            if row.active and row.mine:
                 worn = wear(row, signals, today)
                 often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
                 facts += [f"you contradicted it {often}"] if worn.contradicted else []
@@ -187,8 +187,6 @@ class Learned:
         """How agents get a rule or a preference, and why none does."""
         if not row.active:
             return "", "you took it back"
-        if row.note == "gone":
-            return "", "it is not in its file any more"
         if not row.soft:
             return f"agents read {row.file} themselves", ""
         if row.file == WORKSHOP:

@@ -8,7 +8,6 @@ import shlex
 import pytest
 
 from daemon.learning.rules.candidates import for_a_model
-from daemon.learning.rules.findings import unread
 from harness.hosts.claude_code import ClaudeCode, Version
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.machine.reflectd import Daemon
@@ -97,7 +96,7 @@ def test_the_agent_words_what_no_model_read(own_box: Sandbox, llm: ModelServer) 
         assert not daemon.verdicts(llm.of("main")[0].session)
         assert tui.quit() == 0
     assert RULE in rules_file(own_box), llm.of("main")[-1].everything[-3000:]
-    assert for_a_model(unread(book_of(own_box))) == []
+    assert for_a_model(book_of(own_box).unread()) == []
 
 
 @pytest.mark.shows("FR4", "I41", "RULES-02")

@@ -30,9 +30,12 @@ with rules.playbook.change() as edit:
 WORD = "from daemon.learning.playbook.project_playbook import take_back, vouch\n"
 CHANGES = {
     "a rule is learned": "rules.learn('Use bun', place, seen)",
+    "a rule replaces one": (
+        "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'], replaces=['rule-001'])"
+    ),
     "a rule is archived": "rules.unlearn('rule-001', seen)",
     "a rule is removed": "rules.unlearn('rule-001', seen, delete=True)",
-    "a rule is reworded": "rules.reword('rule-001', 'Use npm 11', seen)",
+    "a rule is reworded": "rules.reword('rule-001', 'Use npm 11')",
     "a rule is undone": "rules.undo()",
     "a preference is learned": f"{SOFT}rules.learn('Prefer tables', soft, digest(soft.read()), soft=True)",
     "a preference is archived": f"{SOFT}rules.unlearn('rule-002', digest(soft.read()))",
@@ -50,6 +53,7 @@ def lived(root: Path) -> Machine:
     one.learn("Use npm")
     one.learn("Prefer short answers", soft=True)
     one.killed(0, f"TEXT = '{VIEWS}'{POINT}")
+    one.signals("use bun")
     return one
 
 
@@ -59,6 +63,7 @@ def state_of(one: Machine) -> tuple[object, ...]:
     known = book.known()
     return (
         tuple((r.id, r.text, r.active) for r in look.rows),
+        [s["status"] for s in look.journal["signals"]],
         tuple((p.text, p.known) for p in those_that_count(one.project, one.rules.journal.state)),
         tuple((p["text"], known.is_approved(p["text"])) for _, p in each(book.read().playbook)),
     )

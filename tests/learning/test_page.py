@@ -16,8 +16,7 @@ from daemon.engine.page import PIECE
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.rules.changes import digest
-from daemon.learning.rules.journal import Journal
+from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.state import ReflectState
 from daemon.learning.texts import Origin
@@ -252,15 +251,13 @@ async def test_a_rule_of_somebody_else_is_only_shown(site: Site, tmp_path: Path)
 def suggested(site: Site, *texts: str, against: tuple[str, ...] = ()) -> None:
     """The person said each of these in three sessions. ``against``: rules that they contradict."""
 
-    def edit(journal: Journal) -> None:
+    with site.rules.journal.change() as draft:
         for number, text in enumerate(texts, 1):
-            journal["signals"].append({
+            draft.journal["signals"].append({
                 "id": f"sig-20260101-{number:03d}", "type": "correction", "content": text, "severity": "high",
                 "status": "pending", "occurrences": 3, "first_seen": "2099-01-01", "last_seen": "2099-01-02",
                 "sightings": {}, "against": list(against),
             })  # fmt: skip
-
-    site.rules.journal.change(edit)
 
 
 async def test_what_contradicts_a_rule_is_decided_in_a_terminal(site: Site) -> None:

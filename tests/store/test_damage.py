@@ -27,7 +27,6 @@ from daemon.engine import timers
 from daemon.engine.timers import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.store import Episodes
-from daemon.learning.rules import feature
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
 from daemon.store import injections, ledger, outbox
@@ -95,7 +94,11 @@ async def tell_a_story(folder: Path) -> Path:
         ledger.add(ledger.Entry(now, "judge", "ses_a", "p", "m", 1, 1, 0.5, 1, "ok")),
         ("UPDATE verdicts SET filed = 0", [()]),
         ("INSERT INTO judge_sessions VALUES ('ses_j', ?, ?, 0)", [(str(folder / "work"), now)]),
-        feature.consent_typed("ses_a", "d", "m", now),
+        (
+            "INSERT INTO consents (session, digest, source, kind, label, place, at) "
+            "VALUES ('ses_a', 'd', 'm', 'typed', 'typed', '', ?)",
+            [(now,)],
+        ),
         tables.keep_case("ses_a", "u", "/p", now, b"{}"),
         tables.count("/p", "skipped"),
         tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from daemon.clock import SystemClock
 from daemon.hosts.claude_code.past import named, projects
-from daemon.learning.rules.journal import (
-    Adding,
-    Journal,
-    Seen,
-    Severity,
-    archived,
-    new_rule,
-    promoted,
-    put,
-    rule_named,
-)
+from daemon.learning.rules.journal import Adding, Reading, Severity, Sighting
 from daemon.learning.rules.journal_file import ProjectJournal
 from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.sandbox import Sandbox
@@ -51,20 +41,6 @@ STRICT = Wish(
 )
 BUN = Wish("Use bun for package management", ("use bun, not npm", "bun please"), "medium")
 LINT = Wish("Run lint before committing", ("lint first", "you did not lint", "lint before you commit"), "low")
-
-
-def promote(journal: Journal, names: Sequence[str], **more: Any) -> dict[str, Any]:
-    """Make a rule of these signals, in a journal."""
-    rule = new_rule(journal, names, **more)
-    put(journal, [(None, rule)], promoted(journal, names))
-    return rule_named(journal, rule["id"])
-
-
-def archive(journal: Journal, name: str, **more: str) -> dict[str, Any]:
-    """Archive a rule, in a journal."""
-    before = rule_named(journal, name)
-    put(journal, [(before, archived(before, **more))], ())
-    return rule_named(journal, name)
 
 
 def model_of(url: str) -> dict[str, str]:
@@ -123,21 +99,18 @@ def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
     book = book_of(box)
     quotes: dict[str, list[dict[str, Any]]] = {}
 
-    def edit(journal: Journal) -> list[str]:
-        adding = Adding(journal)
-        names = []
+    names = []
+    with book.change() as draft:
+        adding = Adding(draft.journal)
         for number, wish in enumerate(wishes):
             for at, text in enumerate(wish.words):
                 session = f"{number}{at}-session-of-{number}"
-                seen = Seen("correction", wish.content, wish.severity, DAYS[at], session, f"m{number}{at}")
-                name, _ = adding.add(seen)
+                reading = Reading("correction", wish.content, wish.severity)
+                name, _ = adding.add(reading, Sighting(session, f"m{number}{at}", DAYS[at]))
                 quotes.setdefault(name, []).append({"day": DAYS[at], "session": session, "text": text})
             names.append(name)
-        return names
-
-    found = book.change(edit).result
     book.state.save("quotes", quotes, 0)
-    return found
+    return names
 
 
 def worked(box: Sandbox, session: str, day: str, *said: tuple[str, str]) -> None:
@@ -172,7 +145,7 @@ def learned(box: Sandbox, text: str) -> None:
     """A rule that the person stated before, in the project's file for rules."""
     rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
     (place,) = rules.places()
-    rules.learn(text, place, rules.marks().get(place.name, ""))
+    rules.learn(text, place)
 
 
 def journal(box: Sandbox) -> dict[str, Any]:

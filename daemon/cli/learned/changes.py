@@ -17,8 +17,8 @@ from ...learning.playbook.project_playbook import may_count
 from ...learning.records import NOBODY, change_named, changes, settle
 from ...learning.texts import refusal
 from ...redact import redact
-from ..reflect.reflect import asked as asked_about
 from ..reflect.review import consent
+from ..reflect.review import decided as asked_about
 from ..render import Paint, clock, place, plain, print_json, short
 from ..setup.confirm import asked
 from ..terminal import attended, say

@@ -1,23 +1,27 @@
 """``reflectd reflect`` inside a host: an agent runs it, so the host shows a person's will, and no flag does.
 
-What the person typed themselves behind `/reflect`, with just these words, is done. Anything else becomes a
-question for the host's question tool (``propose``, and each action that changes something), and ``apply``
-does what they answer. The answer is no argument: the daemon says it, which heard it from the
-host; it says each once. Which session this is, the host's shell says; a wrong one only
-leads to a refusal. Questions that were put are remembered in the state folder for a day. Raises ``UserError``
-and ``Unavailable``.
+A command that the person typed themselves behind `/reflect`, with just these words, is done. Any other
+becomes a question for the host's question tool (``propose``, and each action that changes something), and
+``apply`` does what they answer. The answer is no argument: the daemon says it, which heard it from the host;
+it says each once. The host's shell says which session this is; a wrong one only leads to a refusal. Questions
+are remembered in the state folder for a day. Raises ``UserError`` and ``Unavailable``.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+import msgspec
+
 from ...core.consent import MAX_QUESTIONS, wish
-from ...core.errors import Refused, UserError
+from ...core.errors import ReflectdError, Refused, UserError
+from ...learning.rules.journal import Reading
+from ...learning.rules.questions import MOST as MOST_STATEMENTS
+from ...learning.rules.questions import Compared
 from ..render import print_json
 from ..settings import here, look
 from ..terminal import attended
@@ -27,15 +31,16 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from ...learning.rules.learned_rules import LearnedRules
+    from ...learning.rules.candidates import Candidate
+    from ...learning.rules.questions import Stands
     from ...paths import Paths
-    from .decisions import Answer
 
 Json = dict[str, Any]
 SESSION: Final = ("REFLECTD_SESSION", "CLAUDE_CODE_SESSION_ID")
+MODEL_S: Final = 150.0  # for one question to a model
+MOST_READ: Final = 200  # messages that one `/reflect` has read
 EXPIRES_MS: Final = 86_400_000
 KEPT: Final = 200
-_RULES_OF: Final = {"claude-code": "claude_code", "opencode": "opencode"}
 OUTSIDE: Final = (
     "this is for an agent inside Claude Code or opencode; on a terminal `reflectd reflect` asks you itself"
 )
@@ -53,61 +58,92 @@ def sessions_here() -> list[str]:
     return [] if attended() else [os.environ[name] for name in SESSION if os.environ.get(name)]
 
 
-@dataclass(frozen=True, slots=True)
 class InHost:
-    """A session of a host, and its project's rules. ``host``: the host's name."""
+    """The session of a host that runs this, and its project's rules."""
 
-    session: str
-    host: str
-    rules: "LearnedRules"
-    where: "Paths"
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Raises ``UserError`` where no session runs this, and where its project is another one."""
+        self.where: Paths = look(args)[1]
+        self.rules = rules_of(args)
+        found = self._opened()
+        theirs = os.path.realpath(here(self.where, str(found["directory"])))
+        if theirs != os.path.realpath(self.rules.journal.project):
+            raise UserError(f"this session works in {theirs}: rules of another project are not decided there")
+        self.session, self.host = str(found["session"]), str(found["host"])
+
+    def _opened(self) -> Json:
+        why: UserError = UserError(OUTSIDE)
+        for session in sessions_here():
+            try:
+                return self.ask("GET", f"session?{urlencode({'session': session})}")
+            except Refused as error:
+                why = error
+        raise why
+
+    def ask(self, method: str, route: str, body: Json | None = None, timeout_s: float = 10.0) -> Json:
+        """An answer of the daemon."""
+        from ...client import request
+        from ...paths import find_socket
+
+        sent = {"session": self.session, **body} if body is not None else None
+        route = f"/v1/features/rules/{route}"
+        return dict(request(find_socket(self.where), method, route, sent, timeout_s))
 
     def decisions(self) -> Decisions:
-        """On its rules; the model of whoever judges this session says what a text contradicts."""
-        from .model import HostModel
+        """On its rules."""
+        return Decisions(self.rules, self.compare, self.host.replace("-", "_"))
 
-        return Decisions(self.rules, HostModel(self.session, self.where).compare, _RULES_OF[self.host])
+    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> tuple[dict[int, Reading], str]:
+        """How the small model of whoever judges this session reads these messages, and why not, where no
+        answer comes. The daemon asks it, on its ledger and within its caps.
+        """
+        body = {"messages": [{"text": c.text, "prior": c.prior} for c in said]}
+        try:
+            found = self.ask("POST", "signals", body | {"stands": msgspec.to_builtins(stands)}, MODEL_S)
+            return msgspec.convert(found["readings"], dict[int, Reading], str_keys=True), str(found["why"])
+        except (ReflectdError, msgspec.ValidationError) as error:
+            return {}, str(error)
+
+    def compare(self, text: str, statements: Sequence[str]) -> Compared:
+        """The statements that a new rule contradicts or repeats; none where no answer comes."""
+        body = {"text": text, "statements": list(statements)[:MOST_STATEMENTS]}
+        try:
+            found = self.ask("POST", "contradicts", body, MODEL_S)
+        except ReflectdError:
+            return Compared()
+        return Compared(tuple(found["contradicts"]), tuple(found["same"]))
 
     def tell(self, ask: Iterable[Proposal], done: Sequence[Json] | None = None, **more: object) -> None:
-        """Print what was done, and the questions for the host's tool."""
-        said = {} if done is None else {"done": list(done)}
-        print_json({"project": str(self.rules.journal.project), **said, "ask": self._ask(ask), **more})
-
-    def _ask(self, wanted: Iterable[Proposal]) -> list[Json]:
-        """Remember proposals as of now, and give the questions for the host's tool, some in each call."""
-        made = [replace(p, token=secrets.token_hex(6), session=self.session, at=now()) for p in wanted]
-        if made:
-            self._change(add=made)
-        batches = [made[i : i + MAX_QUESTIONS] for i in range(0, len(made), MAX_QUESTIONS)]
-        several = _SEVERAL[self.host]
-        return [
-            {
-                "tokens": [p.token for p in batch],
-                "input": {"questions": [question(p).form(several) for p in batch]},
-            }
-            for batch in batches
-        ]
-
-    def asked(self, token: str) -> Proposal:
-        """The proposal of that token. Raises ``UserError``."""
-        found = next((p for p in self._proposals() if p.token == token), None)
-        if found is None:
-            raise UserError("no question with this token is open: it was answered, or is older than a day")
-        if found.session != self.session:
-            raise UserError("this question was asked in another session")
-        return found
-
-    def answer(self, p: Proposal) -> str:
-        """The label that the person chose, "" for words of their own; the question is settled by that.
-
-        Raises ``Refused`` when nobody can say that a person answered it, and ``Unavailable``.
+        """Print what was done, and the questions for the host's tool, some in each call; they are
+        remembered.
         """
-        label = self._spend(question(p).digest)
-        self._change(drop={p.token})
-        return label
+        made = [replace(p, token=secrets.token_hex(6), session=self.session, at=now()) for p in ask]
+        if made:
+            self._keep(made)
+        said = {} if done is None else {"done": list(done)}
+        batches = [made[i : i + MAX_QUESTIONS] for i in range(0, len(made), MAX_QUESTIONS)]
+        forms = [[question(p).form(_SEVERAL[self.host]) for p in batch] for batch in batches]
+        entries = [
+            {"tokens": [p.token for p in batch], "input": {"questions": form}}
+            for batch, form in zip(batches, forms, strict=True)
+        ]
+        print_json({"project": str(self.rules.journal.project), **said, "ask": entries, **more})
 
-    def typed(self, verb: str, words: str, flags: Sequence[str]) -> bool:
-        """Whether the person typed just this behind `/reflect`. Raises ``Unavailable``."""
+    def answer(self, token: str) -> tuple[Proposal, str]:
+        """The proposal of that token, and the label that the person chose, "" for words of their own; the
+        question is settled by that. Raises ``Refused`` when nobody can say that a person answered it.
+        """
+        p = next((p for p in self._proposals() if p.token == token), None)
+        if p is None:
+            raise UserError("no question with this token is open: it was answered, or is older than a day")
+        if p.session != self.session:
+            raise UserError("this question was asked in another session")
+        label = self._spend(question(p).digest)
+        self._keep((), without=token)
+        return p, label
+
+    def typed(self, verb: str, words: str, *flags: str) -> bool:
+        """Says whether the person typed just this behind `/reflect`."""
         try:
             self._spend(wish(verb, words, *flags).digest)
         except Refused:
@@ -115,12 +151,7 @@ class InHost:
         return True
 
     def _spend(self, digest: str) -> str:
-        from ...client import request
-        from ...paths import find_socket
-
-        body = {"session": self.session, "digest": digest}
-        said = request(find_socket(self.where), "POST", "/v1/features/rules/spend", body)
-        return str(said["label"])
+        return str(self.ask("POST", "spend", {"digest": digest})["label"])
 
     def _proposals(self) -> list[Proposal]:
         """Those that still count, newest first."""
@@ -128,38 +159,13 @@ class InHost:
         since = now() - EXPIRES_MS
         return sorted((p for p in found if p is not None and p.at > since), key=lambda p: -p.at)
 
-    def _change(self, add: Sequence[Proposal] = (), drop: Iterable[str] = ()) -> None:
+    def _keep(self, more: Sequence[Proposal], without: str = "") -> None:
         from ...files.safe import alone
 
-        state, gone = self.rules.journal.state, set(drop)
+        state = self.rules.journal.state
         with alone(state.folder):
-            left = [p for p in (*add, *self._proposals()) if p.token not in gone][:KEPT]
-            state.save("proposals", {p.token: p.object() for p in left}, now())
-
-
-def opened(args: argparse.Namespace) -> InHost:
-    """The session that runs this, and the project's rules. Raises ``UserError`` where it is none, and where
-    its project is another one.
-    """
-    from ...client import request
-    from ...paths import find_socket
-
-    why: Refused | None = None
-    where, rules = look(args)[1], rules_of(args)
-    found: Json = {}
-    for session in sessions_here():
-        try:
-            query = urlencode({"session": session})
-            found = request(find_socket(where), "GET", f"/v1/features/rules/session?{query}")
-            break
-        except Refused as error:
-            why = error
-    else:
-        raise why or UserError(OUTSIDE)
-    theirs = os.path.realpath(here(where, str(found["directory"])))
-    if theirs != os.path.realpath(rules.journal.project):
-        raise UserError(f"this session works in {theirs}: rules of another project are not decided there")
-    return InHost(str(found["session"]), str(found["host"]), rules, where)
+            left = [p for p in (*more, *self._proposals()) if p.token != without][:KEPT]
+            state.save("proposals", {p.token: asdict(p) for p in left}, now())
 
 
 # --- the actions ---------------------------------------------------------------------------------------
@@ -170,77 +176,70 @@ def propose(args: argparse.Namespace) -> int:
     messages that no model read, beside the person's own words, which come from the scan, not from the agent.
     ``--none`` names messages that teach nothing.
     """
-    from ...learning.rules.findings import drop
-
-    inside = opened(args)
+    inside = InHost(args)
     decisions = inside.decisions()
     if not (args.rule or args.none):
-        found = decisions.patterns()
-        inside.tell(found[:MOST], more=len(found[MOST:]))
+        patterns = decisions.patterns()
+        inside.tell(patterns[:MOST], more=len(patterns[MOST:]))
         return 0
     made = [decisions.worded(_ids(ids), text) for ids, text in args.rule]
     if args.none:
-        drop(inside.rules.journal, _ids(args.none), now())
+        inside.rules.journal.drop(_ids(args.none))
     inside.tell([p for p in made if p is not None], more=0)
     return 0
 
 
 def apply(args: argparse.Namespace) -> int:
-    """Do what was answered, and print what became of each. A token whose question nobody is known to have
+    """Do what was answered, and print the end of each. A token whose question nobody is known to have
     answered is refused, and the others are done all the same; the exit code is 2 then.
     """
-    inside = opened(args)
+    inside = InHost(args)
     decisions, done, asks = inside.decisions(), list[Json](), list[Proposal]()
     for token in dict.fromkeys(args.tokens):
         try:
-            proposal = inside.asked(token)
-            label = inside.answer(proposal)
-            outcome = Outcome("own words", (OWN_WORDS,), proposal.text)
+            p, label = inside.answer(token)
+            outcome = Outcome("own words", p.text, [OWN_WORDS])
             if label:
-                outcome = decisions.done(proposal, answers(proposal)[label][0])
+                outcome = decisions.decide(p, answers(p)[label][0])
         except UserError as error:
             done.append({"token": token, "status": "refused", "why": str(error)})
             continue
-        asks += outcome.ask
+        asks += [outcome.ask] if outcome.ask else []
         done.append({"token": token, **outcome.object()})
     inside.tell(asks, done)
-    return 2 if any(one["status"] == "refused" for one in done) else 0
+    return 2 if any(each["status"] == "refused" for each in done) else 0
 
 
 def decided(name: str, args: argparse.Namespace) -> int:
-    """An action that changes something: done where the person typed just that, else asked about."""
-    inside = opened(args)
-    outcome = _decided(name, args, inside, inside.decisions())
-    inside.tell(outcome.ask, [outcome.object()] if outcome.status != "asks" else [])
-    return 0
-
-
-def _decided(name: str, args: argparse.Namespace, inside: InHost, decisions: Decisions) -> Outcome:
-    """What can't be done is said before anything that was typed is used up."""
-    answer: Answer
-    found = decisions.wanted(name, args)
-    if isinstance(found, Outcome):
-        return found
+    """An action that changes something: done where the person typed just that, else asked about. An action
+    that can't be done is refused before anything that was typed is used up.
+    """
+    inside = InHost(args)
+    decisions = inside.decisions()
+    asks = decisions.wanted(name, args)
+    p = asks[0]
+    if p.kind == "same":
+        inside.tell((), [Outcome("there already", p.text, file=p.stands[0].where).object()])
+        return 0
+    flags = [f"--{flag}" for flag in ("soft", "delete") if getattr(args, flag, False)]
     match name:
         case "learn":
-            words, flags = args.text, ["--soft"] if args.soft else []
-            plain, answer = found[0].kind == "learn", "soft" if args.soft else "rule"
+            words, plain = args.text, p.kind == "learn"
         case "unlearn":
-            words, flags = args.text, ["--delete"] if args.delete else []
-            plain, answer = _names(found, args.text), "delete" if args.delete else "archive"
+            # the id, or all that the rule says; other words only mean one
+            said = " ".join(args.text.split()).strip("\"'")
+            words, plain = args.text, len(asks) == 1 and said in {p.stands[0].id, p.stands[0].text}
         case "undo":
-            words, flags, plain, answer = str(args.number) if args.number else "", [], True, "do"
+            words, plain = str(args.number or ""), True
         case _:
-            words, flags, plain, answer = " ".join(args.names), [], True, "do"
-    if plain and inside.typed(name, words, flags):
-        return decisions.done(found[0], answer)
-    return Outcome("asks", ask=tuple(found))
-
-
-def _names(found: Sequence[Proposal], text: str) -> bool:
-    """Whether the words name one rule: by its id, or by all that it says. Others only mean one."""
-    said = " ".join(text.split()).strip("\"'")
-    return len(found) == 1 and said in {found[0].stands[0].id, found[0].stands[0].text}
+            words, plain = " ".join(args.names), True
+    if not (plain and inside.typed(name, words, *flags)):
+        inside.tell(asks, [])
+        return 0
+    plainly = {"learn": "soft" if p.soft else "rule", "unlearn": "delete" if flags else "archive"}
+    outcome = decisions.decide(p, plainly.get(name, "do"))  # type: ignore[arg-type]
+    inside.tell([outcome.ask] if outcome.ask else [], [] if outcome.ask else [outcome.object()])
+    return 0
 
 
 def _ids(text: str) -> list[str]:

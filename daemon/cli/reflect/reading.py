@@ -1,9 +1,10 @@
-"""Past sessions of a project, read for what the person typed in them: Claude Code's files, exports of
-opencode, and opencode's own sessions, page by page, through the daemon and an opencode that is open there.
+"""A scan of past sessions for what the person typed in them: Claude Code's files, exports of opencode, and
+opencode's own sessions, page by page, through the daemon and an opencode that is open there.
 
 opencode keeps its sessions in a database of its own, so only opencode reads them. Of each session come its
-human messages, each with the agent's answer before it. Where the last scan stopped is kept as cursors. Raises
-``Unavailable`` when no daemon runs or no opencode is open in the project.
+human messages, each with the agent's answer before it. The place where the last scan stopped is kept as a
+cursor. The journal is written every few seconds, so an end at any time loses nothing and little memory is
+needed. A file that can't be read is told of and skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -21,17 +21,20 @@ from ...files.safe import read_bytes
 from ...hosts.claude_code.past import SUFFIX, all_folders, files_in, folders_of, said_in
 from ...hosts.jsonl import Cursor
 from ...hosts.opencode.past import parse_export
-from ...learning.rules import findings
-from ...learning.rules.candidates import Gathering
+from ...learning.rules.candidates import for_a_model
 from ...learning.rules.candidates import said_in as said_in_session
-from ...learning.rules.journal_file import ProjectJournal
+from ...learning.rules.questions import batches
 from ..progress import Progress
+from .model import stands_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ...core.transcript import Said, Transcript
+    from ...learning.rules.learned_rules import LearnedRules
     from ...paths import Paths
+    from .in_host import InHost
+    from .model import OwnModel
 
 
 Json = dict[str, Any]
@@ -46,252 +49,240 @@ OPEN_S: Final = 5.0
 CURSOR: Final = "opencode"  # among the cursors of files, whose names are paths
 
 
-# --- where it reads --------------------------------------------------------------------------------
-
-
 class Source(NamedTuple):
     """A file, and what is known of it without opening it."""
 
     path: str
-    found: os.stat_result
+    stat: os.stat_result
 
     @property
-    def is_export(self) -> bool:
-        """Whether it is one of opencode."""
-        return self.path.endswith(EXPORT)
+    def name(self) -> str:
+        """Its name without the folder."""
+        return os.path.basename(self.path)  # noqa: PTH119 - a path from scandir
 
 
 def of_project(project: Path, env: Mapping[str, str], *, everywhere: bool) -> list[Source]:
     """Claude Code's sessions of the project, or of all projects."""
     folders = all_folders(env) if everywhere else folders_of(project, env)
-    return _sources(files_in(folders))
+    return _sources(entry.path for entry in files_in(folders))
 
 
 def named(paths: Sequence[str]) -> list[Source]:
     """These files, and those in these folders. Raises ``UserError`` for a path that is neither."""
-    found: list[Source] = []
+    names: list[str] = []
     for name in paths:
         path = Path(name).expanduser()
         if path.is_dir():
-            exports = sorted(p for p in path.iterdir() if p.suffix == EXPORT)
-            found += [
-                *_sources(files_in([path])),
-                *(Source(str(p), p.stat()) for p in exports if p.is_file()),
-            ]
+            names += [entry.path for entry in files_in([path])]
+            names += sorted(str(p) for p in path.iterdir() if p.suffix == EXPORT)
         elif path.is_file() and path.suffix in {SUFFIX, EXPORT}:
-            found.append(Source(str(path.absolute()), path.stat()))
+            names.append(str(path.absolute()))
         else:
             raise UserError(
                 f"{name} is no transcript (.jsonl), no export of opencode (.json) and no folder of them"
             )
-    return found
+    return _sources(names)
 
 
-def _sources(entries: Iterable[os.DirEntry[str]]) -> list[Source]:
-    found: list[Source] = []
-    for entry in entries:
-        try:
-            if entry.is_file():
-                found.append(Source(entry.path, entry.stat()))
-        except OSError:
-            continue
-    return found
+def _sources(paths: Iterable[str]) -> list[Source]:
+    return [Source(path, Path(path).stat()) for path in paths if Path(path).is_file()]
 
 
-# --- as it goes --------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
 class Scan:
-    """A scan as it goes. ``new`` and ``again``: ids of signals."""
+    """A scan as it goes. ``new`` and ``again``: ids of signals. ``read`` and ``unchanged``: numbers of
+    sessions; ``failed``: those that could not be read; ``told``: lines that a person should know.
+    """
 
-    book: ProjectJournal
-    gathering: Gathering
-    cursors: Json
-    since: int
-    dry_run: bool
-    new: list[str] = field(default_factory=list)
-    again: set[str] = field(default_factory=set)
-    told: list[str] = field(default_factory=list)
-    read: int = 0
-    unchanged: int = 0
-    failed: list[str] = field(default_factory=list)
-    bytes: int = 0
-    old: bool = False  # something in the file that is read was said before ``since``
-    fresh: Json = field(default_factory=dict)  # cursors that are not stored yet
-    journal: Json = field(default_factory=dict)
+    def __init__(self, rules: LearnedRules, since: int = 0, *, dry_run: bool = False) -> None:
+        """It goes on where the last one stopped. ``since``: epoch ms."""
+        self.rules, self.book = rules, rules.journal
+        self.since, self.dry_run = since, dry_run
+        self.journal = self.book.read().journal
+        self.gathering = self.book.gathering(self.journal)
+        self.new: list[str] = []
+        self.again: set[str] = set()
+        self.told: list[str] = []
+        self.failed: list[str] = []
+        self.read = self.unchanged = self.bytes = 0
+        self._cursors = self.book.cursors(self.journal)
+        self._fresh: Json = {}  # cursors that are not stored yet
+        self._old = False  # something in the file that is read was said before ``since``
+        self._counted = time.monotonic()
 
     def all(self, sources: Sequence[Source], paths: Paths | None, *, quiet: bool) -> bool:
-        """Read these files, and with ``paths`` opencode's past sessions; ``quiet``: without a bar. Whether an
-        opencode could be asked. After Ctrl-C what was read is counted and not read again.
+        """Read these files, and with ``paths`` opencode's past sessions; ``quiet``: without a bar. Returns
+        whether an opencode could be asked. After Ctrl-C what was read is counted and not read again.
         """
         try:
-            read_all(self, sources, quiet=quiet)
-            return paths is not None and read_past(self, paths, quiet=quiet)
+            self._files(sources, quiet=quiet)
+            return paths is not None and self._past(paths, quiet=quiet)
         finally:
             self.count()
 
-    def file(self, source: Source) -> None:
-        """Read one file from where reading stopped."""
-        self.old = False
-        known = self.cursors.get(source.path)
-        cursor = self._export(source, known) if source.is_export else self._transcript(source, known)
-        if cursor is None:
-            self.unchanged += 1
-            return
-        self.read += 1
-        if not self.old:
-            self.cursors[source.path] = self.fresh[source.path] = cursor
-
-    def sessions(self, found: Sequence[Transcript], name: str, cursor: list[Any]) -> None:
-        """Take in whole sessions. ``cursor``: where the next scan goes on, kept under ``name`` unless
-        something was passed over.
+    def have_read(self, model: OwnModel | InHost, *, most: int = 0, quiet: bool) -> None:
+        """Have the candidates read, and count what they teach. ``most``: how many at most, 0 for all. An
+        unread one stays a candidate.
         """
-        for transcript in found:
-            for said in said_in_session(transcript):
-                self._take(said, transcript.session)
-        self.read += len(found)
-        if not self.old:
-            self.cursors[name] = self.fresh[name] = cursor
+        waiting = for_a_model(self.gathering.kept.values())
+        parts = batches(waiting[:most] if most else waiting)
+        progress = Progress(0 if quiet else len(parts))
+        try:
+            for done, part in enumerate(parts):
+                progress.show(done, "asking")
+                readings, why = model.read(part, stands_in(self.rules))
+                for at, reading in readings.items():
+                    self.gathering.settle(part[at], reading)
+                self.count()
+                if why:
+                    self.told.append(f"not all was read: {why}")
+                    return
+        finally:
+            progress.clear()
 
     def count(self) -> None:
         """Count in the journal what was found so far, and keep what nobody read yet."""
-        found, kept = list(self.gathering.found), dict(self.gathering.kept)
-        done = findings.count(
-            self.book,
-            found,
-            now_ms=int(time.time() * 1000),
-            cursors=self.fresh,
-            kept=kept,
-            decided=self.gathering.nothing,
-            dry_run=self.dry_run,
-        )
+        findings, kept = list(self.gathering.found), dict(self.gathering.kept)
+        nothing, dry_run = self.gathering.nothing, self.dry_run
+        draft = self.book.count(findings, cursors=self._fresh, kept=kept, nothing=nothing, dry_run=dry_run)
         # only now: an interrupt before it must leave them for the next time, as it leaves the cursors
-        del self.gathering.found[: len(found)]
-        self.fresh = {}
-        self.new += done.result.new
-        self.again |= set(done.result.again)
-        self.told += [*done.told, *done.result.told]
-        self.journal = done.journal
+        del self.gathering.found[: len(findings)]
+        self._fresh, self._counted = {}, time.monotonic()
+        self.new += draft.new
+        self.again |= set(draft.again)
+        self.told += draft.told
+        self.journal = draft.journal
 
-    def _transcript(self, source: Source, known: object) -> list[Any] | None:
+    # --- files -------------------------------------------------------------------------------------------
+
+    def _files(self, sources: Sequence[Source], *, quiet: bool) -> None:
+        progress, shown = Progress(0 if quiet else len(sources)), time.monotonic()
+        try:
+            for done, source in enumerate(sources):
+                if time.monotonic() - shown >= SHOW_S:
+                    progress.show(done, source.name)
+                    shown = time.monotonic()
+                try:
+                    self._file(source)
+                except (BadReply, ValueError):
+                    self.failed.append(f"{source.path}: it is no export of opencode")
+                except (ReflectdError, OSError, RecursionError) as e:
+                    self.failed.append(f"{source.path}: {str(e) or type(e).__name__}")
+                self._count_sometimes()
+        finally:
+            progress.clear()
+
+    def _count_sometimes(self) -> None:
+        if time.monotonic() - self._counted >= COUNT_S or len(self.gathering.found) >= FINDINGS:
+            self.count()
+
+    def _file(self, source: Source) -> None:
+        """Read one file from where reading stopped."""
+        self._old = False
+        known, read = self._cursors.get(source.path), self.bytes
+        cursor = self._export(source, known) if source.path.endswith(EXPORT) else self._lines(source, known)
+        if cursor is None:
+            self.unchanged += 1
+            self.bytes = read
+            return
+        self._goes_on(source.path, cursor, 1)
+
+    def _goes_on(self, name: str, cursor: list[Any], sessions: int) -> None:
+        """The next scan goes on at this cursor, unless something was passed over."""
+        self.read += sessions
+        if not self._old:
+            self._cursors[name] = self._fresh[name] = cursor
+
+    def _lines(self, source: Source, known: object) -> list[Any] | None:
         cursor = Cursor.of(known)
-        if cursor is not None and cursor.is_unchanged(source.found):
+        if cursor is not None and cursor.is_unchanged(source.stat):
             return None
-        self.bytes += source.found.st_size - (cursor.at if cursor else 0)
-        name = os.path.basename(source.path)  # noqa: PTH119 - a path from scandir
-        found = said_in(Path(source.path), cursor, lambda said: self._take(said, name))
+        self.bytes += source.stat.st_size - (cursor.at if cursor else 0)
+        found = said_in(Path(source.path), cursor, lambda said: self._take(said, source.name))
         return list(found) if found is not None else None
 
     def _export(self, source: Source, known: object) -> list[Any] | None:
-        mark = [source.found.st_ino, source.found.st_size, source.found.st_mtime_ns]
+        mark = [source.stat.st_ino, source.stat.st_size, source.stat.st_mtime_ns]
         if known == mark:
             return None
-        self.bytes += source.found.st_size
+        self.bytes += source.stat.st_size
         raw = read_bytes(source.path, EXPORT_LIMIT)
         for said in said_in_session(parse_export(json.loads(raw or b"null"))):
-            self._take(said, os.path.basename(source.path))  # noqa: PTH119
+            self._take(said, source.name)
         return mark
 
     def _take(self, said: Said, file: str) -> None:
         if said.at < self.since:
-            self.old = True
-            return
-        self.gathering.take(said, file)
+            self._old = True
+        else:
+            self.gathering.take(said, file)
 
+    # --- opencode's past sessions ------------------------------------------------------------------------
 
-def read_all(scan: Scan, sources: Sequence[Source], *, quiet: bool) -> None:
-    """Read these files, with a bar on a terminal unless ``quiet``."""
-    progress = Progress(0 if quiet else len(sources))
-    shown = counted = time.monotonic()
-    try:
-        for done, source in enumerate(sources):
-            now = time.monotonic()
-            if now - shown >= SHOW_S:
-                progress.show(done, os.path.basename(source.path))  # noqa: PTH119
-                shown = now
-            try:
-                scan.file(source)
-            except (ReflectdError, OSError, ValueError, RecursionError) as e:
-                scan.failed.append(f"{source.path}: {_why(e)}")
-            if now - counted >= COUNT_S or len(scan.gathering.found) >= FINDINGS:
-                scan.count()
-                counted = time.monotonic()
-    finally:
-        progress.clear()
-
-
-def _why(e: Exception) -> str:
-    return (
-        "it is no export of opencode" if isinstance(e, BadReply | ValueError) else str(e) or type(e).__name__
-    )
-
-
-# --- opencode's past sessions ----------------------------------------------------------------------
-
-
-class Page(NamedTuple):
-    """Sessions, those that were used longest ago first. ``after``: where the next page begins, also for a
-    scan on another day.
-    """
-
-    sessions: tuple[Transcript, ...]
-    after: str
-
-
-def read_past(scan: Scan, where: Paths, *, quiet: bool) -> bool:
-    """Read what is new in opencode's past sessions of the project, with a line that moves on a terminal
-    unless ``quiet``. Whether an opencode could be asked; one that fails half-way is told of, and asked again
-    for the rest by the next scan.
-    """
-    directory = open_in(where, scan.book.project)
-    if directory is None:
-        return False
-    mark = scan.cursors.get(CURSOR)
-    known = mark[0] if isinstance(mark, list) and mark and isinstance(mark[0], str) else ""
-    begin = max(known, f"{scan.since:015d}:" if scan.since else "")
-    progress, counted = Progress(0 if quiet else 1), time.monotonic()
-    scan.old = begin != known  # what was passed over now must not be passed over by the next scan
-    try:
-        for page in pages(where, directory, begin):
-            scan.sessions(page.sessions, CURSOR, [page.after])
-            progress.show(0, f"opencode: {scan.read} sessions")
-            if time.monotonic() - counted >= COUNT_S:
-                scan.count()
-                counted = time.monotonic()
-    except Unavailable as e:
-        scan.failed.append(f"opencode's past sessions: {e}")
-    finally:
-        progress.clear()
-    return True
+    def _past(self, where: Paths, *, quiet: bool) -> bool:
+        """Read new sessions of an opencode that is open in the project; False when there is none. One that
+        fails half-way is told of, and asked again for the rest by the next scan.
+        """
+        directory = open_in(where, self.book.project)
+        if directory is None:
+            return False
+        mark = self._cursors.get(CURSOR)
+        known = mark[0] if isinstance(mark, list) and mark and isinstance(mark[0], str) else ""
+        begin = max(known, f"{self.since:015d}:" if self.since else "")
+        progress = Progress(0 if quiet else 1)
+        self._old = begin != known  # what was passed over now must not be passed over by the next scan
+        try:
+            for transcripts, after in pages(where, directory, begin):
+                for transcript in transcripts:
+                    for said in said_in_session(transcript):
+                        self._take(said, transcript.session)
+                self._goes_on(CURSOR, [after], len(transcripts))
+                progress.show(0, f"opencode: {self.read} sessions")
+                self._count_sometimes()
+        except Unavailable as e:
+            self.failed.append(f"opencode's past sessions: {e}")
+        finally:
+            progress.clear()
+        return True
 
 
 def open_in(where: Paths, project: Path) -> str | None:
-    """What an opencode that is open in the project calls its folder; None when there is none, or no
+    """The folder of an opencode that is open in the project, as that names it; None when there is none, or no
     daemon.
     """
     from ...client import request
     from ...paths import find_socket
 
     try:
-        found = request(find_socket(where), "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
+        instances = request(find_socket(where), "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
     except (ReflectdError, KeyError):
         return None
     here = os.path.realpath(project)
-    folders = (i["directory"] for i in found if i["host"] == "opencode")
+    folders = (i["directory"] for i in instances if i["host"] == "opencode")
     return next((f for f in folders if os.path.realpath(f) == here), None)
 
 
-def pages(where: Paths, project: Path | str, after: str = "") -> Iterator[Page]:
-    """The pages behind ``after``, "" for all."""
+def pages(where: Paths, project: Path | str, after: str = "") -> Iterator[tuple[list[Transcript], str]]:
+    """The pages behind ``after``, "" for all: sessions, those that were used longest ago first, and the mark
+    where the next page begins. A session that can't be read is left out (I36).
+    """
+    from ...hosts.opencode.messages import parse_transcript
     from ...paths import find_socket
 
     for sessions, end in listed(find_socket(where), "/v1/features/rules/history", str(project), after):
-        yield Page(tuple(t for s in sessions if (t := _session(s)) is not None), end)
+        transcripts = []
+        for session in sessions:
+            try:
+                made = (
+                    parse_transcript(session, is_ours=lambda _: True) if isinstance(session, dict) else None
+                )
+            except BadReply:
+                continue
+            transcripts += [made] if made is not None and made.session else []
+        yield transcripts, end
 
 
 def listed(socket: Path, route: str, directory: str, after: str) -> Iterator[tuple[list[Any], str]]:
-    """What each page of this route has, as JSON, and its mark. Raises ``ReflectdError``."""
+    """The sessions of each page of this route, as JSON, and its mark. Raises ``ReflectdError``."""
     from ...client import request
 
     for _ in range(MOST_PAGES):
@@ -304,16 +295,3 @@ def listed(socket: Path, route: str, directory: str, after: str) -> Iterator[tup
         if page.get("more") is not True or end <= after:
             return
         after = end
-
-
-def _session(found: Any) -> Transcript | None:  # noqa: ANN401 - JSON
-    """One session as a transcript; None for one that can't be read (I36)."""
-    from ...hosts.opencode.messages import parse_transcript
-
-    if not isinstance(found, dict):
-        return None
-    try:
-        made = parse_transcript(found, is_ours=lambda _: True)
-    except BadReply:
-        return None
-    return made if made.session else None

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
-from ..render import plain, print_json
+from ..render import print_json
 from ..settings import add_action, look
-from ..terminal import add_flag, attended, say
+from ..terminal import add_flag, attended
 
 if TYPE_CHECKING:
     import argparse
@@ -128,11 +128,10 @@ def _changing(
     """Register an action that changes something: it asks on a terminal, and inside a host."""
 
     def run(args: argparse.Namespace) -> int:
-        from .in_host import decided, sessions_here
+        from . import in_host, review
 
-        if sessions_here() and not args.dry_run:
-            return decided(name, args)
-        return asked(name, args)
+        inside = in_host.sessions_here() and not args.dry_run
+        return in_host.decided(name, args) if inside else review.decided(name, args)
 
     parser = add_action(what, name, text, run)
     parser.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
@@ -153,43 +152,3 @@ def _review(args: argparse.Namespace) -> int:
     rules = rules_of(args)
     scan.read_new(rules, look(args)[1])
     return review.review(rules)
-
-
-def asked(name: str, args: argparse.Namespace) -> int:
-    """Ask the person at the terminal, and do it; 1 when nothing was changed."""
-    from . import review
-    from .decisions import Decisions, Outcome, lines, rules_of
-    from .model import own_model
-
-    rules, shows = rules_of(args), args.json or args.dry_run
-    model = own_model(rules.journal.project, rules.state_dir) if name == "learn" and not shows else None
-    decisions = Decisions(rules, model.compare if model is not None else None)
-    if name == "learn":
-        decisions.refuse_unwritable(soft=args.soft)
-    found = decisions.wanted(name, args)
-    asks, done = ((), [found.object()]) if isinstance(found, Outcome) else (found, [])
-    if args.json:
-        shown = [p.shown() for p in asks]
-        print_json({"project": str(rules.journal.project), "done": done, "ask": shown, "changed": False})
-        return 0
-    if isinstance(found, Outcome):
-        say(f"nothing to do, it stands there already: {plain(found.text)} [{plain(found.file)}]")
-        return 0
-    if args.dry_run:
-        for p in asks:
-            say("you would be asked: " + " ".join(lines(p)))
-        return 0
-    review.consent("a change of what was learned")
-    try:
-        outcome = review.one(decisions, found, why=getattr(args, "why", ""))
-    except EOFError:
-        outcome = None
-    if outcome is None or outcome.status == "skipped for now":
-        say("Nothing was changed.")
-        return 1
-    review.tell(outcome)
-    if outcome.changes:
-        say(f"undo with: reflectd reflect undo {outcome.changes[0]}")
-    elif outcome.status == "dismissed":
-        say(f"take that back with: reflectd reflect restore {' '.join(args.names)}")
-    return 0

@@ -6,35 +6,31 @@ lose none. Nothing is decided by accident: Enter writes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
-from ...learning.rules import findings
-from ...learning.rules.rules_file import AGENTS
-from ...redact import redact
+from ...learning.rules.places import AGENTS
 from ..choices import Choice, choose, entered
-from ..render import Paint, count, place, plain
+from ..render import Paint, count, place, plain, print_json
 from ..terminal import attended, say
-from .decisions import Decisions, Outcome, Proposal, answers, cut, lines, now, one_line
+from .decisions import Decisions, Outcome, answers, cut, lines, one_line, rules_of
+from .model import own_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import argparse
+    from collections.abc import Sequence
 
-    from ...learning.rules.candidates import Candidate
     from ...learning.rules.learned_rules import LearnedRules
-    from .decisions import Answer
+    from .decisions import Answer, Proposal
 
 MOST_WORDS: Final = 20  # messages that nobody read, which one review asks about
-LETTERS: Final[dict[str, str]] = {
+LETTERS: Final[dict[Answer, str]] = {
     "rule": "a", "soft": "w", "dismiss": "d", "skip": "s", "replace": "r", "both": "b", "reword": "t",
     "archive": "a", "delete": "x", "do": "y",
 }  # fmt: skip
 BACK: Final = Choice("g", "Go back", "decide nothing yet")
-_UNWORDED: Final = (
-    Choice("d", "Dismiss", "it teaches nothing"),
-    Choice("s", "Skip for now", "ask again next time"),
-)
 
 
 def consent(what: str) -> None:
@@ -48,62 +44,88 @@ def which_file(decisions: Decisions) -> None:
     if decisions.place is not None or len(decisions.places) < 2:
         return
     say("Two files could have the rules. Which one shall it be?")
-    found = {str(i): p for i, p in enumerate(decisions.places, 1)}
+    places = {str(i): p for i, p in enumerate(decisions.places, 1)}
     options = [
         Choice(key, place(p.path), f"{'opencode' if p.via == AGENTS else 'Claude Code'} reads it")
-        for key, p in found.items()
+        for key, p in places.items()
     ]
-    decisions.place = found[choose(options, "1")]
+    decisions.place = places[choose(options, "1")]
 
 
-def one(decisions: Decisions, found: Sequence[Proposal], *, why: str = "") -> Outcome | None:
+def decided(name: str, args: argparse.Namespace) -> int:
+    """An action that changes something: ask about it, and do it; 1 when nothing was changed."""
+    rules, shows = rules_of(args), args.json or args.dry_run
+    model = own_model(rules) if name == "learn" and not shows else None
+    decisions = Decisions(rules, model.compare if model is not None else None)
+    asks = decisions.wanted(name, args)
+    p = asks[0]
+    if args.json:
+        there = (
+            [Outcome("there already", p.text, file=p.stands[0].where).object()] if p.kind == "same" else []
+        )
+        shown = [] if there else [each.shown() for each in asks]
+        print_json({"project": str(rules.journal.project), "done": there, "ask": shown, "changed": False})
+        return 0
+    if p.kind == "same":
+        say(f"nothing to do, it stands there already: {plain(p.text)} [{plain(p.stands[0].where)}]")
+        return 0
+    if args.dry_run:
+        for each in asks:
+            say("you would be asked: " + " ".join(lines(each)))
+        return 0
+    consent("a change of what was learned")
+    try:
+        if name == "learn" and not args.soft and decisions.place is None:
+            which_file(decisions)
+            asks = decisions.wanted(name, args)
+        outcome = _one(decisions, asks, why=getattr(args, "why", ""))
+    except EOFError:
+        outcome = None
+    if outcome is None or outcome.status == "skipped for now":
+        say("Nothing was changed.")
+        return 1
+    _tell(outcome)
+    if outcome.change:
+        say(f"undo with: reflectd reflect undo {outcome.change}")
+    elif outcome.status == "dismissed":
+        say(f"take that back with: reflectd reflect restore {' '.join(args.names)}")
+    return 0
+
+
+def _one(decisions: Decisions, asks: Sequence[Proposal], *, why: str) -> Outcome | None:
     """Ask about the one of these that the person means; None for none of them."""
-    if found[0].kind in {"learn", "conflict", "near"} and not found[0].soft:
-        which_file(decisions)
-        found = [replace(found[0], target=decisions.base().target)]
-    if len(found) > 1:
+    p = asks[0]
+    if len(asks) > 1:
         say("Which one?")
-        meant = {str(i): p for i, p in enumerate(found, 1)}
-        options = [Choice(key, p.stands[0].id, cut(p.stands[0].text, 200)) for key, p in meant.items()]
+        known = {str(i): p for i, p in enumerate(asks, 1)}
+        options = [Choice(key, p.stands[0].id, cut(p.stands[0].text, 200)) for key, p in known.items()]
         key = choose([*options, Choice("s", "None of them")], "s")
-        found = [meant[key]] if key in meant else []
-    return asked(decisions, found[0], why=why) if found else None
+        if key not in known:
+            return None
+        p = known[key]
+    return _asked(decisions, p, why=why)
 
 
-def asked(decisions: Decisions, p: Proposal, *, back: bool = False, why: str = "") -> Outcome | None:
-    """Ask one question, and do what is answered; None when the person went back. What contradicts a new rule
-    is asked about next. Raises ``UserError``, ``Unavailable``, ``EOFError`` and ``KeyboardInterrupt``.
+def _asked(decisions: Decisions, p: Proposal, *, back: bool = False, why: str = "") -> Outcome | None:
+    """Ask one question, and do what is answered; None when the person went back (``back``: they may). What
+    contradicts a new rule is asked about next.
     """
-    seen = decisions.rules.marks()
     _print([*lines(p), *_goes_to(decisions, p)])
     options = [*_options(p), *([BACK] if back else [])]
     key = choose(options, options[-1].key if back else "s")
     if key == BACK.key:
         return None
-    return then(decisions, p, _meant(p, key), seen, back=back, why=why)
-
-
-def then(
-    decisions: Decisions, p: Proposal, answer: Answer, seen: Mapping[str, str], *, back: bool, why: str = ""
-) -> Outcome | None:
-    """Do what was answered, and ask what follows from it."""
-    outcome = decisions.done(p, answer, seen=seen, why=why)
-    return asked(decisions, outcome.ask[0], back=back) if outcome.ask else outcome
-
-
-def tell(outcome: Outcome) -> None:
-    """Say what became of a decision."""
-    _print([outcome.line(), *(f"  {plain(told)}" for told in outcome.told)])
+    outcome = decisions.decide(p, _meant(p, key), why=why)
+    return _asked(decisions, outcome.ask, back=back) if outcome.ask else outcome
 
 
 def review(rules: LearnedRules) -> int:
     """Ask about each pattern, and say what was decided. Returns the exit code."""
-    from .model import own_model
     from .status import worn_lines
 
-    model = own_model(rules.journal.project, rules.state_dir)
+    model = own_model(rules)
     decisions = Decisions(rules, model.compare if model is not None else None)
-    patterns, words = decisions.patterns(), decisions.unread()
+    patterns, words = decisions.patterns(), decisions.words()
     here = plain(place(rules.journal.project))
     if not patterns and not words:
         say(f"No pattern in {here} came up often enough to be suggested as a rule.")
@@ -122,21 +144,19 @@ def review(rules: LearnedRules) -> int:
 class Review:
     """One review: what is still to be decided, and what was decided so far."""
 
-    def __init__(self, decisions: Decisions, waiting: Sequence[Proposal | Candidate]) -> None:
+    def __init__(self, decisions: Decisions, waiting: Sequence[Proposal]) -> None:
         self._decisions = decisions
         self._waiting = list(waiting)
         self._of = len(waiting)
-        self._made: list[tuple[Proposal | Candidate, Outcome]] = []
+        self._made: list[tuple[Proposal, Outcome]] = []
 
     def run(self) -> int:
         """Ask about each; the exit code."""
         try:
             which_file(self._decisions)
             target = self._decisions.base().target
-            self._waiting = [
-                replace(w, target=target) if isinstance(w, Proposal) else w for w in self._waiting
-            ]
-            while self._waiting and self._ask(self._waiting[0]):
+            self._waiting = [replace(p, target=target) for p in self._waiting]
+            while self._waiting and self._ask():
                 pass
         except EOFError:
             say("")  # the terminal is gone, or Ctrl-D: as if they quit
@@ -147,32 +167,30 @@ class Review:
 
     def sum_up(self) -> None:
         """All decisions by what became of the patterns, and how they are taken back."""
-        many: dict[str, int] = {}
-        for _, done in self._made:
-            many[done.status] = many.get(done.status, 0) + 1
+        many = Counter(outcome.status for _, outcome in self._made)
         said = [f"{status}: {n}" for status, n in many.items()]
         said += [f"not decided: {len(self._waiting)}"] if self._waiting else []
         say(f"{count(len(self._made), 'decision')}. {', '.join(said)}")
-        if any(done.changes for _, done in self._made):
+        if any(outcome.change for _, outcome in self._made):
             say("`reflectd reflect undo` takes the last change of a file back")
         if "dismissed" in many:
             say("`reflectd reflect restore ID` takes a dismissal back")
 
-    def _ask(self, item: Proposal | Candidate) -> bool:
-        """Ask about one until something is decided; whether there is more to ask. What can't be done is told,
-        and asked again.
+    def _ask(self) -> bool:
+        """Ask about the first one until something is decided; False when the person quits. A decision that
+        can't be done is told, and asked again.
         """
-        text, shown = (item.text if isinstance(item, Proposal) else ""), None
+        text, shown = self._waiting[0].text, None
         while True:
-            if not self._decisions.waits(item):
-                say(f"Decided elsewhere meanwhile: {one_line(item.text)}")
-                self._waiting.pop(0)
+            p = self._waiting[0]
+            if not self._decisions.waits(p):
+                say(f"Decided elsewhere meanwhile: {one_line(p.said)}")
+                del self._waiting[0]
                 return True
             if shown != text:
-                self._show(item, text)
+                self._show(p, text)
                 shown = text
-            seen = self._decisions.rules.marks()
-            key = choose(self._choices(item, text), "s")
+            key = choose(self._choices(p, text), "s")
             if key == "q":
                 return False
             try:
@@ -182,67 +200,57 @@ class Review:
                 if key == "e":
                     text = entered(f"Rule now: {text or 'none'}. In your words (empty keeps it): ") or text
                     continue
-                item, done = self._decided(item, text, key, seen)
+                outcome = self._decided(p, text, key)
             except (UserError, Unavailable) as error:
                 say(f"reflectd: {plain(error)}")
                 continue
-            if done is not None:
-                self._made.append((item, done))
-                self._waiting.pop(0)
-                tell(done)
+            if outcome is not None:
+                self._made.append((self._waiting.pop(0), outcome))
+                _tell(outcome)
                 return True
-            self._waiting[0], shown = item, None
+            shown = None
 
-    def _show(self, item: Proposal | Candidate, text: str) -> None:
+    def _show(self, p: Proposal, text: str) -> None:
+        said = [f'Wording: "{one_line(text)}"'] if text != p.text else []
         number = f"Pattern {self._of - len(self._waiting) + 1} of {self._of}"
-        if isinstance(item, Proposal):
-            said = lines(item)
-            said += [f'Wording: "{one_line(text)}"'] if text != item.text else []
-            _print(["", number, *said, *_goes_to(self._decisions, item)])
-            return
-        often = count(item.sessions, "occurrence")
-        said = [f'Your words: "{one_line(redact(item.text))}" ({often}, {", ".join(item.reasons)})']
-        said += [f'The agent before: "{cut(redact(item.prior), 240)}"'] if item.prior else []
-        _print(["", number, *said, *([f'Wording: "{one_line(text)}"'] if text else [])])
+        _print(["", number, *lines(p), *said, *_goes_to(self._decisions, p)])
 
-    def _choices(self, item: Proposal | Candidate, text: str) -> list[Choice]:
-        made = item if isinstance(item, Proposal) else self._decisions.base()
-        found = _options(made) if text else list(_UNWORDED)
-        found.append(
+    def _choices(self, p: Proposal, text: str) -> list[Choice]:
+        options = _options(_as_pattern(p, text))
+        options.append(
             Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide")
         )
-        found += [Choice("u", "Undo the last decision")] if self._made else []
-        return [*found, Choice("q", "Quit", "what you decided is kept")]
+        options += [Choice("u", "Undo the last decision")] if self._made else []
+        return [*options, Choice("q", "Quit", "what you decided is kept")]
 
-    def _decided(
-        self, item: Proposal | Candidate, text: str, key: str, seen: Mapping[str, str]
-    ) -> tuple[Proposal | Candidate, Outcome | None]:
-        """Do it; without an outcome the person went back."""
-        if not self._decisions.waits(item):
-            return item, None
-        if not isinstance(item, Proposal):
-            if key == "s":
-                return item, Outcome("skipped for now", text=item.text)
-            if key == "d":
-                findings.drop(self._decisions.rules.journal, [item.key], now())
-                return item, Outcome("dismissed", text=item.text)
-            worded = self._decisions.worded([item.key], text)
+    def _decided(self, p: Proposal, text: str, key: str) -> Outcome | None:
+        """Do it; None when the person went back, or another review was faster."""
+        if not self._decisions.waits(p):
+            return None
+        answer = _meant(_as_pattern(p, text), key)
+        if p.words is not None and answer in {"rule", "soft"}:
+            worded = self._decisions.worded([p.words.key], text)
             if worded is None:
-                return item, Outcome("dismissed", text=text)
-            item = worded
-        return item, then(self._decisions, replace(item, text=text), _meant(item, key), seen, back=True)
+                return Outcome("dismissed", text)
+            p = self._waiting[0] = replace(worded, target=p.target)
+        outcome = self._decisions.decide(p if p.words else replace(p, text=text), answer)
+        return _asked(self._decisions, outcome.ask, back=True) if outcome.ask else outcome
 
     def _undo(self) -> None:
         """Take the last decision back; its pattern is asked about again."""
-        item, done = self._made[-1]
-        told: tuple[str, ...] = ()
-        if isinstance(item, Proposal):
-            told = self._decisions.take_back(done, item)
-        elif done.status == "dismissed":
-            findings.take_back(self._decisions.rules.journal, item, now())
-        self._made.pop()
-        self._waiting.insert(0, item)
+        told = self._decisions.take_back(*self._made[-1])
+        self._waiting.insert(0, self._made.pop()[0])
         _print(["Undone.", *(f"  {plain(line)}" for line in told)])
+
+
+def _as_pattern(p: Proposal, text: str) -> Proposal:
+    """A text of the person's that they worded can be decided on as a pattern."""
+    return replace(p, kind="pattern") if text and p.kind == "words" else p
+
+
+def _tell(outcome: Outcome) -> None:
+    """Say what became of a decision."""
+    _print([outcome.line(), *(f"  {plain(told)}" for told in outcome.told)])
 
 
 def _options(p: Proposal) -> list[Choice]:
@@ -263,6 +271,6 @@ def _goes_to(decisions: Decisions, p: Proposal) -> list[str]:
     return [f"  file  {plain(place(where.path))}" + (f" ({plain(where.note)})" if where.note else "")]
 
 
-def _print(found: Sequence[str]) -> None:
-    for line in found:
+def _print(texts: Sequence[str]) -> None:
+    for line in texts:
         say(line)

@@ -1,10 +1,9 @@
 """``reflectd reflect scan``: gathers what the person typed in past sessions, and has a model read it.
 
 The model is asked on a terminal, after a yes to what it takes, and inside a host, where the person typed
-`/reflect`. Without one the messages are printed for whoever words them: the person, or their agent. Read is
-only what is new since the last time. What was found is counted every few seconds, so an end at any time loses
-nothing and little memory is needed. A file that can't be read is told of and skipped. Changes nothing but the
-journal and what belongs to it in the state folder. Raises ``Unavailable`` when it can't be written.
+`/reflect`. Without one the messages are printed for whoever words them: the person, or their agent. Only new
+messages are read. Changes nothing but the journal and what belongs to it in the state folder. Raises
+``Unavailable`` when it can't be written.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import ReflectdError, UserError
-from ...learning.rules import findings
-from ...learning.rules.candidates import for_a_model, for_a_person, quote_of
+from ...learning.rules.candidates import for_a_model, for_a_person
 from ..moments import moment
 from ..render import Paint, count, place, plain, print_json
 from ..settings import look as look_at_settings
@@ -44,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
     since = moment(args.since) if args.since else 0
     rules, paths = rules_of(args), look_at_settings(args)[1]
     listed = named(args.paths) or of_project(rules.journal.project, os.environ, everywhere=args.all)
-    some = [s for s in listed if s.found.st_mtime_ns // 1_000_000 >= since]
-    scan = started(rules, since, dry_run=args.dry_run)
+    some = [source for source in listed if source.stat.st_mtime_ns // 1_000_000 >= since]
+    scan = Scan(rules, since, dry_run=args.dry_run)
     asked = scan.all(some, None if args.paths or args.all else paths, quiet=args.json)
     if not args.dry_run:
-        _have_it_read(args, scan, rules)
+        _have_it_read(args, scan)
     _report(args, scan, found=bool(listed) or asked)
     return 0
 
@@ -58,96 +56,84 @@ def read_new(rules: LearnedRules, where: Paths) -> None:
     and opencode's while one is open in the project. A model reads it, where there is one.
     """
     listed = of_project(rules.journal.project, os.environ, everywhere=False)
-    scan = started(rules)
+    scan = Scan(rules)
     asked = scan.all(listed, where, quiet=False)
-    ask_own_model(scan, rules)
+    _ask_own_model(scan)
     tell(dict.fromkeys(scan.told + scan.failed))
-    if not (listed or asked):
+    if listed or asked:
+        say(f"Read {_read(scan)}.")
+    else:
         say(
             "Claude Code has no sessions of this project, and no opencode is open in it. "
             "`reflectd reflect scan FILE` reads what you name."
         )
-        return
-    said = f"{count(scan.gathering.messages, 'new message')} of yours"
-    say(f"Read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {said}.")
 
 
 def waiting(rules: LearnedRules) -> Json:
-    """The patterns that the journal has, the messages that nobody read, and what there is to decide."""
+    """The patterns that the journal has, the messages that nobody read, and the options of a decision."""
     from .decisions import Decisions, answers
 
     book, decisions = rules.journal, Decisions(rules)
-    loaded = book.read()
-    if loaded.problem:
-        raise UserError(loaded.problem)
     return {
         "project": str(book.project),
         "files": [str(p.path) for p in decisions.places],
-        "patterns": summary(loaded.journal, book.state.load("quotes"))["suggested"],
-        "unread": [shown(c) for c in decisions.unread()],
+        "patterns": summary(book.usable(), book.state.load("quotes"))["suggested"],
+        "unread": [shown(c) for c in for_a_person(book.unread())],
         "options": list(answers(decisions.base())),
     }
 
 
-def started(rules: LearnedRules, since: int = 0, *, dry_run: bool = False) -> Scan:
-    """A scan that goes on where the last one stopped."""
-    book = rules.journal
-    before = book.read().journal
-    return Scan(book, findings.gathering(book, before), findings.known_cursors(book, before), since, dry_run)
-
-
-def _have_it_read(args: argparse.Namespace, scan: Scan, rules: LearnedRules) -> None:
-    from .in_host import opened, sessions_here
-    from .model import MOST_IN_HOST, HostModel, read_with
+def _have_it_read(args: argparse.Namespace, scan: Scan) -> None:
+    from .in_host import MOST_READ, InHost, sessions_here
 
     if sessions_here():
         try:
-            inside = opened(args)
+            inside = InHost(args)
         except ReflectdError as error:
             scan.told.append(f"no model read these messages: {error}")
             return
-        model = HostModel(inside.session, inside.where)
-        read_with(model, scan, rules, most=MOST_IN_HOST, quiet=True)
+        scan.have_read(inside, most=MOST_READ, quiet=True)
     elif not args.json:
-        ask_own_model(scan, rules)
+        _ask_own_model(scan)
 
 
-def ask_own_model(scan: Scan, rules: LearnedRules) -> bool:
-    """Have the person's own model read the candidates, if there is one and they say yes to what it takes.
-    Whether it read them all.
-    """
+def _ask_own_model(scan: Scan) -> None:
+    """Have the person's own model read the candidates, if there is one and they say yes to what it takes."""
     from ..setup.confirm import asked
-    from .model import own_model, read_with, stands_in
+    from .model import own_model, stands_in
 
     waiting = for_a_model(scan.gathering.kept.values())
-    model = own_model(rules.journal.project, rules.state_dir) if waiting else None
-    if model is None:
-        return not waiting
-    say(model.estimate(waiting, stands_in(rules, scan.journal)))
-    return asked("Ask the model?", "no terminal") and read_with(model, scan, rules, quiet=False)
+    model = own_model(scan.rules) if waiting else None
+    if model is not None:
+        say(model.estimate(waiting, stands_in(scan.rules)))
+        if asked("Ask the model?", "no terminal"):
+            scan.have_read(model, quiet=False)
 
 
-def shown(found: Candidate) -> dict[str, Any]:
+def shown(candidate: Candidate) -> dict[str, Any]:
     """A message that nobody read yet, for whoever words it."""
-    said = quote_of(found, max(found.seen, key=lambda s: s.day))
+    said = candidate.quote(max(candidate.seen, key=lambda s: s.day))
     return {
-        "id": found.key,
-        "text": said.text[:SHOWN_TEXT],
-        "before": said.context[-SHOWN_BEFORE:],
-        "day": said.day,
-        "sessions": found.sessions,
-        "why": list(found.reasons),
+        "id": candidate.key,
+        "text": said["text"][:SHOWN_TEXT],
+        "before": said["context"][-SHOWN_BEFORE:],
+        "day": said["day"],
+        "sessions": candidate.sessions,
+        "why": list(candidate.reasons),
     }
 
 
+def _read(scan: Scan) -> str:
+    many = count(scan.gathering.messages, "new message")
+    return f"{count(scan.read, 'session')} ({scan.unchanged} unchanged), {many} of yours"
+
+
 def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
-    """``found``: whether there was anything to read."""
-    journal, quotes = scan.journal, scan.book.state.load("quotes")
-    waiting = list(scan.gathering.kept.values())
-    told = list(dict.fromkeys(scan.told))
-    told += scan.failed[:TOLD] + (
-        [f"{len(scan.failed) - TOLD} more files could not be read"] if len(scan.failed) > TOLD else []
-    )
+    """``found``: there was anything to read."""
+    quotes, waiting = scan.book.state.load("quotes"), list(scan.gathering.kept.values())
+    told = [*dict.fromkeys(scan.told), *scan.failed[:TOLD]]
+    if more := len(scan.failed[TOLD:]):
+        told.append(f"{more} more files could not be read")
     if args.json:
         unread = for_a_model(waiting)
         print_json({
@@ -160,7 +146,7 @@ def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
             },
             "new": scan.new,
             "again": sorted(scan.again),
-            **summary(journal, quotes),
+            **summary(scan.journal, quotes),
             "candidates": [shown(c) for c in unread[:SHOWN]],
             "more_candidates": len(unread[SHOWN:]),
             "told": told,
@@ -173,13 +159,10 @@ def _report(args: argparse.Namespace, scan: Scan, *, found: bool) -> None:
             "transcripts or exports of opencode, or use --all"
         )
     else:
-        many = count(scan.gathering.messages, "new message")
-        say(
-            f"read {count(scan.read, 'session')} ({scan.unchanged} unchanged), {many} of yours: "
-            f"{count(len(scan.new), 'new signal')}, {len(scan.again)} came up again"
-        )
+        signals = f"{count(len(scan.new), 'new signal')}, {len(scan.again)} came up again"
+        say(f"read {_read(scan)}: {signals}")
     where = plain(place(scan.book.project)) + (" (nothing was written)" if scan.dry_run else "")
-    lines = lines_of(journal, where, quotes, Paint())
+    lines = lines_of(scan.journal, where, quotes, Paint())
     if left := for_a_person(waiting):
         many = count(len(left), "message")
         lines += ["", f"{many} of yours that nobody read yet: `reflectd reflect` asks what they teach"]

@@ -11,19 +11,19 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from ...learning.rules.standing import NOTES, wear
+from ...learning.rules.journal import is_due, ranked
+from ...learning.rules.standing import NOTES, Wear, wear
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import say, show
 from .decisions import rules_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from ...learning.rules.changes import Change
     from ...learning.rules.journal import Journal
-    from ...learning.rules.learned_rules import LearnedRules, Look
-    from ...learning.rules.standing import Standing, Wear
+    from ...learning.rules.learned_rules import Change, LearnedRules, Look
+    from ...learning.rules.standing import Standing
 
 Json = dict[str, Any]
 CHANGES: Final = 10
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
             "project": str(book.project),
             "file": str(book.path),
             **summary(look.journal, quotes),
-            "worn": [row_object(row, worn) for row, worn in _worn(rules, look)],
-            "problems": list(look.problems),
+            "worn": [row_object(row, worn) for row, worn in _wears(rules, look) if _speaks(worn)],
+            "problems": look.problems,
         })  # fmt: skip
         return 0
     tell(look.problems)
@@ -55,12 +55,9 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
     """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
     and praise and blame, which make no rule.
     """
-    from ...learning.rules.journal import is_due, ranked
-
-    signals = journal["signals"]
-    rules = journal["learned_rules"]
+    signals, rules = journal["signals"], journal["learned_rules"]
     due = ranked([s for s in signals if is_due(s)])
-    rest = ranked([s for s in signals if s["status"] == "pending" and s not in due])
+    rest = [_shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and not is_due(s)])]
     return {
         "counts": {
             **dict.fromkeys(("pending", "promoted", "dismissed"), 0),
@@ -70,14 +67,14 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
             "active": sum(r["active"] for r in rules),
             "archived": sum(not r["active"] for r in rules),
         },
-        "suggested": [{**shown(s), "quotes": quotes.get(str(s["id"]), [])} for s in due],
-        "waiting": [shown(s) for s in rest if s["type"] != "feedback"],
-        "feedback": [shown(s) for s in rest if s["type"] == "feedback"],
+        "suggested": [{**_shown(s), "quotes": quotes.get(str(s["id"]), [])} for s in due],
+        "waiting": [s for s in rest if s["type"] != "feedback"],
+        "feedback": [s for s in rest if s["type"] == "feedback"],
     }
 
 
-def shown(signal: Mapping[str, Any]) -> Json:
-    """A signal without what only counting needs."""
+def _shown(signal: Mapping[str, Any]) -> Json:
+    """A signal without the fields that only counting needs."""
     return {key: value for key, value in signal.items() if key != "sightings"}
 
 
@@ -91,25 +88,22 @@ def lines_of(journal: Journal, project: str, quotes: Mapping[str, Any], paint: P
         f"{count(rules['active'], 'active rule')}, {rules['archived']} archived",
     ]
     lines = paint.row("", paint(project, "bold") + ": " + ", ".join(told), "  ")
-    if found["suggested"]:
-        lines += ["", paint("suggested as rules", "bold")]
-        for signal in found["suggested"]:
-            lines += pattern(signal, signal["quotes"], paint)
     for heading, part in (
+        ("suggested as rules", "suggested"),
         ("not often enough yet", "waiting"),
         ("praise and blame, which make no rule", "feedback"),
     ):
         lines += ["", paint(heading, "bold")] if found[part] else []
         for signal in found[part]:
-            lines += pattern(signal, (), paint)
+            lines += _pattern(signal, paint)
     return lines
 
 
-def pattern(signal: Mapping[str, Any], quotes: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
+def _pattern(signal: Mapping[str, Any], paint: Paint) -> list[str]:
     """A signal for a person: what it asks for, how often, and what was said."""
     often = f"{count(signal['occurrences'], 'session')}, {signal['severity']}, {signal['type']}"
     lines = paint.row(f"  {short(signal['id'], 40)}  ", f"{plain(short(signal['content'], 300))} ({often})")
-    for quote in quotes:
+    for quote in signal.get("quotes", ()):
         where = f"{short(quote.get('day', ''), 10)}  {short(quote.get('session', ''), 12)}  "
         lines += paint.row(f"      {where}", f'"{short(quote.get("text", ""), 200)}"')
     return lines
@@ -120,103 +114,100 @@ def pattern(signal: Mapping[str, Any], quotes: Sequence[Mapping[str, Any]], pain
 
 def history(args: argparse.Namespace) -> int:
     """Show every rule and preference, active and archived, and the changes of them."""
-    rules = rules_of(args)
-    look = rules.look()
-    worn = wear_of(rules, look)
-    if args.json:
-        print_json(_history_object(rules, look, worn))
-        return 0
-    tell(look.problems)
-    if not look.rows and not look.by_hand and not rules.changes.all():
-        say(f"no rule was learned in {place(rules.journal.project)} yet; `reflectd reflect learn` adds one")
-        return 0
-    show(_history_lines(rules, look, worn, Paint()), pager=not args.no_pager)
-    return 0
-
-
-def _history_object(rules: LearnedRules, look: Look, worn: dict[int, Wear]) -> Json:
-    """All of it for a script."""
     from ...learning.revisions import undone
 
-    changes = rules.changes.all()
-    gone = undone(changes)
-    return {
-        "project": str(rules.journal.project),
-        "rules": [row_object(row, worn.get(i)) for i, row in enumerate(look.rows)],
-        "changes": [
-            {key: value for key, value in asdict(c).items() if key in _SHOWN} | {"undone": c.number in gone}
-            for c in changes
-        ],
-        "by_hand": [{"text": line.text, "where": line.where} for line in look.by_hand],
-        "problems": list(look.problems),
-    }
-
-
-def _history_lines(rules: LearnedRules, look: Look, worn: dict[int, Wear], paint: Paint) -> list[str]:
-    """The same for a person."""
-    rows = list(enumerate(look.rows))
-    parts = [
-        ("active rules", [(i, r) for i, r in rows if r.active and not r.soft]),
-        ("active preferences", [(i, r) for i, r in rows if r.active and r.soft]),
-        ("archived", [(i, r) for i, r in rows if not r.active]),
-    ]
-    lines = paint.row(
-        "", paint(f"{count(len(rows), 'rule')} in {place(rules.journal.project)}", "bold"), "  "
-    )
-    for heading, part in parts:
+    rules = rules_of(args)
+    look, changes = rules.look(), rules.changes.all()
+    gone, wears = undone(changes), _wears(rules, look)
+    if args.json:
+        shown = ({k: v for k, v in asdict(c).items() if k in _SHOWN} for c in changes)
+        print_json({
+            "project": str(rules.journal.project),
+            "rules": [row_object(row, worn) for row, worn in wears],
+            "changes": [{**change, "undone": change["number"] in gone} for change in shown],
+            "by_hand": [{"text": line.text, "where": line.where} for line in look.by_hand],
+            "problems": look.problems,
+        })  # fmt: skip
+        return 0
+    tell(look.problems)
+    if not look.rows and not look.by_hand and not changes:
+        say(f"no rule was learned in {place(rules.journal.project)} yet; `reflectd reflect learn` adds one")
+        return 0
+    paint = Paint()
+    title = f"{count(len(wears), 'rule')} in {place(rules.journal.project)}"
+    lines = paint.row("", paint(title, "bold"), "  ")
+    for heading, part in (
+        ("active rules", [(row, worn) for row, worn in wears if row.active and not row.soft]),
+        ("active preferences", [(row, worn) for row, worn in wears if row.active and row.soft]),
+        ("archived", [(row, worn) for row, worn in wears if not row.active]),
+    ):
         lines += ["", paint(heading, "bold")] if part else []
-        for i, row in part:
-            lines += row_lines(row, worn.get(i), paint)
+        for row, worn in part:
+            lines += _row_lines(row, worn, paint)
     lines += ["", paint("your own words among them", "bold")] if look.by_hand else []
     for line in look.by_hand:
         lines += paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})")
-    changes = rules.changes.all()
-    if changes:
-        lines += ["", paint("changes", "bold")]
-        lines += [line for change in changes[:CHANGES] for line in _change(change, changes, paint)]
-    return lines
+    lines += ["", paint("changes", "bold")] if changes else []
+    for change in changes[:CHANGES]:
+        lines += _change(change, paint, undone=change.number in gone)
+    show(lines, pager=not args.no_pager)
+    return 0
 
 
-def row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
+def _row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
     """A rule for a person: what it says, where, since when, and how it wore."""
-    where = f"{row.file}:{row.line}" if row.line else row.file
-    facts = [where, f"learned {row.learned}" if row.learned else ""]
+    facts = [row.where, f"learned {row.learned}" if row.learned else ""]
     if not row.active:
         facts += [f"archived {row.archived}" if row.archived else "", row.reason]
-    facts += [NOTES[row.note]] if row.reason != NOTES[row.note] else []
-    told = ", ".join(short(fact, 200) for fact in facts if fact)
-    lines = paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})")
-    if worn is not None:
-        lines += wear_lines(row, worn, paint)
+    told = ", ".join(short(fact, 200) for fact in (*facts, NOTES[row.note]) if fact)
+    return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})") + _wear_lines(row, worn, paint)
+
+
+def _change(change: Change, paint: Paint, *, undone: bool) -> list[str]:
+    why = f": {short(change.why, 200)}" if change.why else ""
+    why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
+    what = f"{short(change.what, 200)}{why}{' (undone)' if undone else ''}"
+    return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", what)
+
+
+# --- how rules wear -----------------------------------------------------------------------------
+
+
+def _wears(rules: LearnedRules, look: Look) -> list[tuple[Standing, Wear | None]]:
+    """All rows, with how each active rule of the person's own wore."""
+    signals, today = look.journal["signals"], rules.journal.day()
+    return [(row, wear(row, signals, today) if row.active and row.mine else None) for row in look.rows]
+
+
+def _speaks(worn: Wear | None) -> bool:
+    return worn is not None and bool(worn.contradicted or worn.stale)
+
+
+def worn_lines(rules: LearnedRules, look: Look, paint: Paint, *, suggested: bool = False) -> list[str]:
+    """The rules against which something speaks, for a person: those suggested for unlearning first, or only
+    those.
+    """
+    lines: list[str] = []
+    found = [(row, worn) for row, worn in _wears(rules, look) if worn is not None and _speaks(worn)]
+    parts = {True: "perhaps to be unlearned", False: "contradicted, or not confirmed for long"}
+    for worst in (True,) if suggested else (True, False):
+        some = [(row, worn) for row, worn in found if worn.worn is worst]
+        lines += ["", paint(parts[worst], "bold")] if some else []
+        for row, worn in some:
+            lines += paint.row(f"  {row.id}  ", short(row.text, 300)) + _wear_lines(row, worn, paint)
     return lines
 
 
-def _change(change: Change, every: list[Change], paint: Paint) -> list[str]:
-    from ...learning.revisions import undone
-
-    note = " (undone)" if change.number in undone(every) else ""
-    why = f": {short(change.why, 200)}" if change.why else ""
-    why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
-    return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", f"{short(change.what, 200)}{why}{note}")
-
-
-def wear_of(rules: LearnedRules, look: Look) -> dict[int, Wear]:
-    """How each active rule of the person's own wore, by its place among the rows."""
-    signals, today = look.journal["signals"], rules.journal.day()
-    mine = ((i, row) for i, row in enumerate(look.rows) if row.active and row.note != "another")
-    return {i: wear(row, signals, today) for i, row in mine}
-
-
-def wear_lines(row: Standing, worn: Wear, paint: Paint) -> list[str]:
+def _wear_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
     """What speaks against a rule, for a person; nothing when nothing does."""
-    lines = []
-    if worn.worn:
+    lines: list[str] = []
+    if worn is not None and worn.contradicted:
         by = ", ".join(short(name, 40) for name in worn.by[:3])
-        said = f"you contradicted it {worn.contradicted} times ({by}): reflectd reflect unlearn {row.id}"
-        lines += paint.row("      ", paint(said, "yellow"))
-    elif worn.contradicted:
-        lines += paint.row("      ", paint(f"you contradicted it once ({short(worn.by[0], 40)})", "dim"))
-    if worn.stale:
+        often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
+        said = f"you contradicted it {often} ({by})"
+        said = f"{said}: reflectd reflect unlearn {row.id}" if worn.worn else said
+        lines += paint.row("      ", paint(said, "yellow" if worn.worn else "dim"))
+    if worn is not None and worn.stale:
         lines += paint.row("      ", paint(f"nobody confirmed it for {worn.days} days", "dim"))
     return lines
 
@@ -247,30 +238,7 @@ def row_object(row: Standing, worn: Wear | None) -> Json:
     return found
 
 
-def worn_lines(rules: LearnedRules, look: Look, paint: Paint, *, suggested: bool = False) -> list[str]:
-    """What speaks against rules, for a person: what is suggested for unlearning first, or only that."""
-    found = _worn(rules, look)
-    lines = _part("perhaps to be unlearned", [each for each in found if each[1].worn], paint)
-    if suggested:
-        return lines
-    rest = [each for each in found if not each[1].worn]
-    return lines + _part("contradicted, or not confirmed for long", rest, paint)
-
-
-def _worn(rules: LearnedRules, look: Look) -> list[tuple[Standing, Wear]]:
-    """The rules against which something speaks, with what does."""
-    wears = wear_of(rules, look).items()
-    return [(look.rows[i], worn) for i, worn in wears if worn.contradicted or worn.stale]
-
-
-def _part(heading: str, found: Sequence[tuple[Standing, Wear]], paint: Paint) -> list[str]:
-    lines = []
-    for row, worn in found:
-        lines += paint.row(f"  {row.id}  ", short(row.text, 300)) + wear_lines(row, worn, paint)
-    return ["", paint(heading, "bold"), *lines] if lines else []
-
-
 def tell(lines: Iterable[str]) -> None:
-    """What a person should know besides, on stderr."""
+    """Lines that a person should know besides, on stderr."""
     for line in lines:
         say(f"reflectd: {plain(line)}", sys.stderr)

@@ -287,7 +287,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
     from ...clock import SystemClock
     from ...core.given import known_as
     from ...files.safe import alone
-    from ...learning.rules.changes import changes_of, entries
+    from ...learning.rules.learned_rules import changes_of, entries
     from ...learning.rules.preferences import vouched_for
     from ...learning.state import ReflectState
 

@@ -423,7 +423,8 @@ def take_back(
 
 def never_again(book: ProjectJournal, text: str) -> None:
     """A person took this text back, so nothing that says the same is learned or suggested."""
-    book.change(lambda journal: bury(journal, text, book.day()))
+    with book.change() as draft:
+        bury(draft.journal, text, book.day())
 
 
 def _seen(playbook: Playbook, name: str, text: str) -> Point:

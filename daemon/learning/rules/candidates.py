@@ -1,29 +1,29 @@
-"""What a person typed, kept until a model or the person says what it means. Pure.
+"""Texts that a person typed, kept until a model or the person reads them. Pure.
 
 Nothing here reads words. The seed's keywords (TR3), a refused tool call, Esc, and the same text in a second
-session only decide what a person is shown first; a model is given all of it. Texts are kept by what they say,
-so the same words in five sessions are one candidate with five sightings. All text is redacted.
+session only decide which texts a person is shown first; a model is given all of them. Texts are kept by their
+words, so the same words in five sessions are one candidate with five sightings. All text is redacted.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 from ...core.given import folded
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import Said
 from ...redact import redact_head, redact_tail
-from .journal import MAX_CONTENT, QUOTES, Seen
+from .journal import Reading, Sighting, digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...core.transcript import Message, ToolCall, Transcript
-    from .journal import Polarity, Severity, Type
 
 Json = dict[str, Any]
 KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
@@ -34,8 +34,8 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The keywords that the requirements name (TR3). Each makes a message a candidate, none makes it a signal."""
 _KEYWORD: Final = {  # TR3 names these words; a hit only decides what a person looks at first
-    kind: re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in found))
-    for kind, found in KEYWORDS.items()
+    kind: re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words))
+    for kind, words in KEYWORDS.items()
 }
 FOR_A_PERSON: Final = frozenset({"refused", "interrupted", "repeated", "correction", "instruction"})
 LONGEST: Final = 2_000  # characters of a message; a longer one is a task or was pasted
@@ -46,40 +46,10 @@ SEEN: Final = 50  # sightings of one text
 SHORTEST: Final = 12  # characters of a text that counts as repeated: "continue" says nothing
 QUOTE: Final = 400  # characters
 CONTEXT: Final = 240
+QUOTES: Final = 3  # of a signal
 _BEFORE: Final = 6_000  # characters of the agent's words
 _FEEDBACK: Final = "rejected permission to use this specific tool call with the following feedback: "
 _ACTS: Final = ("command", "filePath", "file_path", "path", "url", "pattern")
-
-
-class Sighting(NamedTuple):
-    """Where a text was said. ``message``: a digest. ``session``: the host's id."""
-
-    session: str
-    message: str
-    day: str
-    file: str = ""
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Where a person said something: for the eyes of that person, in the state folder."""
-
-    text: str
-    context: str
-    day: str
-    session: str
-    file: str = ""
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sighting of a signal, with its words. ``key``: of the candidate that it comes from."""
-
-    seen: Seen
-    quote: Quote
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +64,18 @@ class Candidate:
 
     @property
     def sessions(self) -> int:
-        """In how many sessions it was said."""
+        """The number of sessions in which it was said."""
         return len({s.session for s in self.seen})
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why a person should look at it."""
+        """The reasons for which a person should look at it."""
         again = self.sessions > 1 and len(self.text) >= SHORTEST
         return (*self.why, *(["repeated"] if again else []))
 
     @property
     def day(self) -> str:
-        """When it was said last."""
+        """The day on which it was said last."""
         return max((s.day for s in self.seen), default="")
 
     def object(self) -> Json:
@@ -119,18 +89,32 @@ class Candidate:
             known.setdefault(sighting.message, sighting)
         return replace(self, seen=tuple(known.values())[:SEEN])
 
+    def quote(self, at: Sighting) -> Json:
+        """The person's words on one line, with the end of the agent's: for the eyes of that person, in the
+        state folder.
+        """
+        text, context = " ".join(self.text.split())[:QUOTE], " ".join(self.prior.split())[-CONTEXT:]
+        where = {"day": at.day, "session": at.session, "file": at.file, "line": at.line}
+        return {"text": text, "context": context, **where}
 
-def stored(found: Mapping[str, Any]) -> dict[str, Candidate]:
-    """Candidates as they were stored, by their keys; what has another form is left out."""
+
+class Finding(NamedTuple):
+    """A candidate and how it was read."""
+
+    candidate: Candidate
+    reading: Reading
+
+
+def stored(entries: Mapping[str, Any]) -> dict[str, Candidate]:
+    """Candidates as they were stored, by their keys; entries of another form are left out."""
     kept: dict[str, Candidate] = {}
-    for key, entry in found.items():
+    for key, entry in entries.items():
         try:
-            seen = tuple(Sighting(*each) for each in entry["seen"])
-            texts = [key, entry["text"], entry["prior"], *entry["why"], *(t for s in seen for t in s[:4])]
-            if all(isinstance(text, str) for text in texts) and seen:
-                kept[key] = Candidate(key, entry["text"], entry["prior"], tuple(entry["why"]), seen)
-        except (TypeError, KeyError):
+            candidate = msgspec.convert({**entry, "key": key}, Candidate)
+        except (TypeError, msgspec.ValidationError):
             continue
+        if candidate.seen:
+            kept[key] = candidate
     return kept
 
 
@@ -140,34 +124,32 @@ def merged(mine: Mapping[str, Candidate], other: Mapping[str, Candidate]) -> dic
     for key, candidate in mine.items():
         known = found.get(key)
         found[key] = candidate if known is None else known.with_seen(candidate.seen)
-    if len(found) <= KEPT:
-        return found
-    least = sorted(found.values(), key=lambda c: (bool(c.reasons), c.day))
+    least = sorted(found.values(), key=lambda c: (bool(c.reasons), c.day)) if len(found) > KEPT else []
     for candidate in least[: len(found) - KEPT]:
         del found[candidate.key]
     return found
 
 
-def pressing(found: Iterable[Candidate]) -> list[Candidate]:
-    """What a person looks at first: what has a reason, what came up in more sessions, what is newer."""
-    newest = sorted(found, key=lambda c: c.day, reverse=True)
+def pressing(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """First those with a reason to look at them, then those of more sessions, then newer ones."""
+    newest = sorted(candidates, key=lambda c: c.day, reverse=True)
     return sorted(newest, key=lambda c: (not FOR_A_PERSON & set(c.reasons), -c.sessions, -len(c.reasons)))
 
 
-def for_a_person(found: Iterable[Candidate]) -> list[Candidate]:
+def for_a_person(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those that a person is shown where no model reads them."""
-    return [c for c in pressing(found) if FOR_A_PERSON & set(c.reasons)]
+    return [c for c in pressing(candidates) if FOR_A_PERSON & set(c.reasons)]
 
 
-def for_a_model(found: Iterable[Candidate]) -> list[Candidate]:
-    """Those that a model is given: all but what opens a task and has no reason to be looked at."""
-    return [c for c in pressing(found) if c.prior or c.reasons]
+def for_a_model(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that a model is given: all but texts that open a task and have no reason to be looked at."""
+    return [c for c in pressing(candidates) if c.prior or c.reasons]
 
 
 class Gathering:
-    """Takes what was said, one message after the other. ``kept``: candidates by key. ``decided``: what became
-    of texts that were read before, by key: the id of a signal, or "none"; ``nothing`` has the new ones of
-    these. ``signals``: those of the journal.
+    """Takes what was said, one message after the other. ``kept``: candidates by key. ``decided``: the fate of
+    texts that were read before, by key: the id of a signal, or "none"; ``nothing`` has the new ones of these.
+    ``signals``: those of the journal.
     """
 
     def __init__(
@@ -190,28 +172,22 @@ class Gathering:
         if candidate is None:
             return
         before = self._decided.get(candidate.key)
-        if before in self._signals:
-            self.found += _again(candidate, self._signals[before])
+        if signal := self._signals.get(before):  # a text that was read before, said once more
+            kind = signal.get("polarity") or signal["type"]
+            self.found.append(Finding(candidate, Reading(kind, signal["content"], signal["severity"])))
         elif before != "none" and candidate.key not in self.nothing:
             known = self.kept.get(candidate.key)
             self.kept[candidate.key] = candidate if known is None else known.with_seen(candidate.seen)
             if len(self.kept) > 2 * KEPT:
                 self.kept = merged({}, self.kept)
 
-    def settle(
-        self,
-        candidate: Candidate,
-        kind: str,
-        content: str = "",
-        severity: Severity = "medium",
-        against: tuple[str, ...] = (),
-    ) -> None:
-        """Count a candidate as what it was read as: a type of signal, or "none"."""
+    def settle(self, candidate: Candidate, reading: Reading) -> None:
+        """Count a candidate as what it was read as."""
         self.kept.pop(candidate.key, None)
-        if kind == "none":
+        if reading.type == "none":
             self.nothing[candidate.key] = "none"
         else:
-            self.found += findings(candidate, kind, content, severity, against)
+            self.found.append(Finding(candidate, reading))
 
 
 def candidate_of(said: Said, file: str = "") -> Candidate | None:
@@ -220,7 +196,7 @@ def candidate_of(said: Said, file: str = "") -> Candidate | None:
     if not text or len(text) > LONGEST or text.startswith("/"):
         return None
     head = redact_head(text, HEAD)
-    sighting = Sighting(said.session, digest(said.message), day_of(said.at), file, said.line)
+    sighting = Sighting(said.session, digest(said.message), timestamp(said.at)[:10], file, said.line)
     why = [name for name, is_so in (("refused", said.refusal), ("interrupted", said.interrupted)) if is_so]
     low = head.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").casefold()
     why += [kind for kind, pattern in _KEYWORD.items() if pattern.search(low)]
@@ -228,54 +204,11 @@ def candidate_of(said: Said, file: str = "") -> Candidate | None:
     return Candidate(digest(folded(head) or head), head, prior, tuple(why), (sighting,))
 
 
-def findings(
-    candidate: Candidate, kind: str, content: str, severity: Severity, against: tuple[str, ...] = ()
-) -> list[Finding]:
-    """A signal as the journal counts it, once for each sighting, with its words."""
-    of, polarity = typed(kind)
-    text = redact_head(" ".join((content or candidate.text).split()), MAX_CONTENT)
-    return [
-        Finding(
-            Seen(of, text, severity, s.day, digest(s.session), s.message, polarity, against),
-            quote_of(candidate, s),
-            candidate.key,
-        )
-        for s in candidate.seen
-    ]
-
-
-def typed(kind: str) -> tuple[Type, Polarity]:
-    """The type and the polarity by which the journal knows what a message was read as."""
-    match kind:
-        case "correction" | "instruction":
-            return kind, ""
-        case "positive" | "negative":
-            return "feedback", kind
-        case _:
-            raise ValueError("it is no signal")
-
-
-def quote_of(candidate: Candidate, at: Sighting) -> Quote:
-    """The person's words on one line, with the end of the agent's."""
-    text, context = " ".join(candidate.text.split()), " ".join(candidate.prior.split())
-    return Quote(text[:QUOTE], context[-CONTEXT:], at.day, at.session, at.file, at.line)
-
-
-def keep_quotes(kept: Iterable[Json], new: Quote) -> list[Json]:
+def keep_quotes(kept: object, new: Json) -> list[Json]:
     """The quotes of a signal with a new one: of different sessions, the newest ones."""
-    found = [q for q in kept if isinstance(q, dict) and q.get("session") != new.session]
-    found = sorted([*found, asdict(new)], key=lambda q: str(q.get("day")))
-    return found[-QUOTES:]
-
-
-def digest(name: str) -> str:
-    """The digest by which the journal knows a session or a message, and a text is known here."""
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-def day_of(at: int) -> str:
-    """The day of an epoch in ms, in UTC; "" when it is not known."""
-    return timestamp(at)[:10]
+    quotes = [q for q in kept if isinstance(q, dict)] if isinstance(kept, list) else []
+    quotes = [q for q in quotes if q.get("session") != new["session"]]
+    return sorted([*quotes, new], key=lambda q: str(q.get("day")))[-QUOTES:]
 
 
 def timestamp(at: int) -> str:
@@ -286,18 +219,12 @@ def timestamp(at: int) -> str:
         return ""
 
 
-def _again(candidate: Candidate, signal: Mapping[str, Any]) -> list[Finding]:
-    """A text that was read before, said once more."""
-    kind = signal.get("polarity") or signal["type"]
-    return findings(candidate, str(kind), signal["content"], signal["severity"])
-
-
 # --- a session that is read as a whole -----------------------------------------------------------------
 
 
 def said_in(transcript: Transcript) -> list[Said]:
-    """Everything that a person said in it, oldest first: messages, and why tool calls were refused. Whether a
-    person typed a message is known by the time a transcript is made (``hosts``).
+    """Everything that a person said in it, oldest first: messages, and why tool calls were refused. The hosts
+    decided which messages a person typed when the transcript was made.
     """
     found: list[Said] = []
     before: list[Message] = []

@@ -10,9 +10,9 @@ for a session in which the person just typed `/reflect`.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import OrderedDict
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from ...core.consent import TYPED
 from ...core.errors import BadReply, Rejected, Unavailable, UserError
 from ...core.given import folded, known_as
 from ...core.offers import Moment, Offer
+from ...core.question import Answer
 from ...engine.feature import Feature, Heard, Place, Route
 from ...store.retention import old
 from ..playbook.project_playbook import rules_of
@@ -32,85 +33,35 @@ from .candidates import Candidate
 from .preferences import those_that_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ...core.consent import Chosen
-    from ...core.llm import Prompt, Reply
+    from ...core.question import Question
     from ...core.session import Session
     from ...engine.engine import Engine
     from ...engine.hosts.host import Instance
     from ...store.db import Statement
-    from ...store.readonly import Reads
 
-# --- what hosts told: digests only. Columns of the table that are empty were for other records ------------
-
-KEEP_MS: Final = 2 * 86_400_000
-_ANSWER: Final = "answer"
-_INTO: Final = "INTO consents (session, digest, source, kind, label, place, at) VALUES (?, ?, ?, ?, ?, '', ?)"
-
-
-class Consent(NamedTuple):
-    """What a host told. ``source``: the id of the agent's call, or of the message that was typed. ``label``:
-    ``TYPED`` for a command, for which there is no dialog.
-    """
-
-    session: str
-    digest: str
-    source: str
-    label: str
-    at: int
-    spent: int
-
-
-def consent_answered(session: str, source: str, answers: Iterable[Chosen], at: int) -> Statement:
-    """A person answered. The same call again changes nothing."""
-    rows = [(session, a.digest, source, _ANSWER, a.label, at) for a in answers]
-    return (f"INSERT OR IGNORE {_INTO}", rows)
-
-
-def consent_typed(session: str, digest: str, message: str, at: int) -> Statement:
-    """A person typed our command."""
-    return (f"INSERT OR IGNORE {_INTO}", [(session, digest, message, TYPED, TYPED, at)])
-
-
-def consents_told(db: Reads, session: str, digest: str, since: int) -> list[Consent]:
-    """The answers to that question, or the commands with that wish, newest first."""
-    rows = db.read(
-        "SELECT session, digest, source, label, at, spent FROM consents "
-        "WHERE session = ? AND digest = ? AND kind IN (?, ?) AND at >= ? ORDER BY at DESC, source DESC",
-        (session, digest, _ANSWER, TYPED, since),
-    )
-    return [Consent(*row) for row in rows]
-
-
-def consent_spent(consent: Consent, at: int) -> Statement:
-    """Use it. No row changes when it was used before, or an answer to the same question was."""
-    return (
-        "UPDATE consents SET spent = ?1 WHERE session = ?2 AND digest = ?3 AND source = ?4 AND spent = 0 "
-        "AND (kind = ?5 OR NOT EXISTS "
-        "(SELECT 1 FROM consents WHERE session = ?2 AND digest = ?3 AND spent > 0))",
-        [(at, consent.session, consent.digest, consent.source, TYPED)],
-    )
-
-
-def old_consents(now_ms: int) -> Statement:
-    """What nobody used in time."""
-    return (f"DELETE FROM consents WHERE {old('consents')}", [(now_ms - KEEP_MS,)])
-
-
-# --- preferences ------------------------------------------------------------------------------------
-
+T = TypeVar("T")
 DIRECTORIES_KEPT: Final = 50
 HEADING: Final = (
     "What the person prefers in this project (what they ask for in the session and the project's own rules "
     "come first):"
 )
+KEEP_MS: Final = 2 * 86_400_000
+FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
+POLL_S: Final = 0.1
+POLLS: Final = 10  # what a hook told is stored a moment later
+PAGE: Final = 50  # sessions of a page of history
+MOST_CHARS: Final = 200
+ANSWER_S: Final = 120.0  # for one question to a model
+TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
+_USED: Final = "this answer was used before; ask the person again, with a new question"
 
 
 class Preferences(Feature):
-    """Offers a person's preferences before anything that was learned. Of the project's file only what the
-    person typed or trusted is given, and only what ``learning.texts.refusal`` has nothing against. What
-    Workshop keeps, Workshop gives. A file that can't be read gives nothing, and the log says why.
+    """Offers a person's preferences before anything that was learned. Of the project's file only texts that
+    the person typed or trusted are given, and only those that ``learning.texts.refusal`` has nothing against.
+    Workshop gives its own. A file that can't be read gives nothing, and the log says why.
     """
 
     name: ClassVar = "preferences"
@@ -152,15 +103,20 @@ class Preferences(Feature):
             return ()
 
 
-FRESH_MS: Final = 3_600_000  # an answer is used at once; later it may not be what the person means any more
-POLL_S: Final = 0.1
-POLLS: Final = 10  # what a hook told is stored a moment later
-PAGE: Final = 50  # sessions of a page of history
-T = TypeVar("T")
-A = TypeVar("A", questions.Read, questions.Compared)
-MOST_CHARS: Final = 200
-ANSWER_S: Final = 120.0  # for one question to a model
-TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
+class Consent(NamedTuple):
+    """An answer or a command that a host told of. ``source``: the id of the agent's call, or of the message
+    that was typed. ``label``: ``TYPED`` for a command, for which there is no dialog.
+    """
+
+    source: str
+    label: str
+    at: int
+    spent: int
+
+
+class _Spend(msgspec.Struct):
+    session: str
+    digest: str
 
 
 class _Said(msgspec.Struct):
@@ -181,7 +137,9 @@ class _ToCompare(msgspec.Struct):
 
 
 class Rules(Feature):
-    """Keeps what hosts told of a person's will until it is used."""
+    """Keeps what hosts told of a person's will until it is used: digests, in the table ``consents``. Columns
+    of it that stay empty were for other records.
+    """
 
     name: ClassVar = "rules"
 
@@ -196,17 +154,25 @@ class Rules(Feature):
         """Note what a person answered and typed."""
         match event:
             case ev.QuestionAnswered():
-                self._world.later(consent_answered(event.session, event.call, event.answers, event.t))
+                told = [(answer.digest, "answer", answer.label) for answer in event.answers]
+                self._keep(event.session, event.call, told, event.t)
             case ev.CommandTyped():
                 self._typed.pop(event.session, None)
                 self._typed[event.session] = self._world.clock.now_ms()
                 while len(self._typed) > TYPED_KEPT:
                     del self._typed[next(iter(self._typed))]
-                if not event.digest:
-                    return
-                self._world.later(consent_typed(event.session, event.digest, event.message, event.t))
+                if event.digest:
+                    self._keep(event.session, event.message, [(event.digest, TYPED, TYPED)], event.t)
             case _:
                 pass
+
+    def _keep(self, session: str, source: str, told: Sequence[tuple[str, str, str]], at: int) -> None:
+        """The same call again changes nothing."""
+        self._world.later((
+            "INSERT OR IGNORE INTO consents (session, digest, source, kind, label, place, at) "
+            "VALUES (?, ?, ?, ?, ?, '', ?)",
+            [(session, digest, source, kind, label, at) for digest, kind, label in told],
+        ))  # fmt: skip
 
     def routes(self) -> Sequence[Route]:
         """For `reflectd reflect`: which host a session is of, a person's consent, what was said before."""
@@ -243,34 +209,50 @@ class Rules(Feature):
         """``session`` and ``digest`` → the label that the person chose. From now on it is used. Raises
         ``BadReply`` and ``Rejected``.
         """
-        session, digest = body.get("session"), body.get("digest")
-        if not isinstance(session, str) or not isinstance(digest, str) or not 0 < len(digest) <= MOST_CHARS:
-            raise BadReply("name the `session`, and the `digest` of what the person agreed to")
-        s, _ = self._attended(session)
+        asked = _of(body, _Spend)
+        s, _ = self._attended(asked.session)
         async with self._lock:
-            consent = await self._told(s.id, digest)
-            now = self._world.clock.now_ms()
-            if not await self._world.db.commit(consent_spent(consent, now), durable=True):
-                raise Rejected("this answer was used before; ask the person again, with a new question")
+            consent, now = await self._told(s.id, asked.digest), self._world.clock.now_ms()
+            # no row changes when it was used before, or an answer to the same question was
+            used = await self._world.db.commit(
+                (
+                    "UPDATE consents SET spent = ?1 WHERE session = ?2 AND digest = ?3 AND source = ?4 "
+                    "AND spent = 0 AND (kind = ?5 OR NOT EXISTS "
+                    "(SELECT 1 FROM consents WHERE session = ?2 AND digest = ?3 AND spent > 0))",
+                    [(now, s.id, asked.digest, consent.source, TYPED)],
+                ),
+                durable=True,
+            )
+            if not used:
+                raise Rejected(_USED)
         self._world.log.info("consent used", session=s.id, source=consent.source)
         return {"session": s.id, "label": consent.label, "at": consent.at}
 
     async def _told(self, session: str, digest: str) -> Consent:
         """The newest answer that a host told of. Raises ``Rejected`` when there is none that counts."""
-        db, since = self._world.db, self._world.clock.now_ms() - FRESH_MS
+        since = self._world.clock.now_ms() - FRESH_MS
         for _ in range(POLLS):
-            if found := consents_told(db, session, digest, since):
+            if told := self.told(session, digest, since):
                 break
             await asyncio.sleep(POLL_S)
         else:
             raise Rejected(
                 "the host told of no answer of a person to exactly this, in this session, just now"
             )
-        if found[0].label == TYPED:  # the same words may be typed again, and then count again
-            found = [c for c in found if not c.spent]
-        if not found or any(c.spent for c in found):
-            raise Rejected("this answer was used before; ask the person again, with a new question")
-        return found[0]
+        if told[0].label == TYPED:  # the same words may be typed again, and then count again
+            told = [c for c in told if not c.spent]
+        if not told or any(c.spent for c in told):
+            raise Rejected(_USED)
+        return told[0]
+
+    def told(self, session: str, digest: str, since: int) -> list[Consent]:
+        """The answers to that question, or the commands with that wish, newest first."""
+        rows = self._world.db.read(
+            "SELECT source, label, at, spent FROM consents WHERE session = ? AND digest = ? "
+            "AND kind IN ('answer', ?) AND at >= ? ORDER BY at DESC, source DESC",
+            (session, digest, TYPED, since),
+        )
+        return [Consent(*row) for row in rows]
 
     async def _history(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory``, ``after`` → a page of the past sessions of that folder. Raises ``Unavailable``."""
@@ -285,50 +267,42 @@ class Rules(Feature):
         """
         asked = _of(body, _ToRead)
         said = [Candidate("", m.text, m.prior) for m in asked.messages[: questions.BATCH]]
-        found = await self._ask(asked.session, questions.SIGNALS, partial(questions.read, said, asked.stands))
-        if isinstance(found, str):
-            return {"readings": {}, "why": found}
-        readings = {str(at): msgspec.to_builtins(r) for at, r in found.readings.items()}
-        return {"readings": readings, "why": found.why}
+        answer = await self._ask(asked.session, questions.to_read(said, asked.stands))
+        readings = questions.readings(answer.reply, asked.stands, len(said))
+        return {"readings": msgspec.to_builtins(readings, str_keys=True), "why": answer.why}
 
     async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
         those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
         """
         asked = _of(body, _ToCompare)
-        flow = partial(questions.compare, asked.text, asked.statements)
-        found = await self._ask(asked.session, questions.CONTRADICTS, flow)
-        if isinstance(found, str):
-            return {"contradicts": [], "same": [], "why": found}
-        return {"contradicts": list(found.contradicts), "same": list(found.same), "why": found.why}
+        answer = await self._ask(asked.session, questions.to_compare(asked.text, asked.statements))
+        found = questions.compared(answer.reply, asked.statements)
+        return {"contradicts": list(found.contradicts), "same": list(found.same), "why": answer.why}
 
-    async def _ask(
-        self, session: str, purpose: str, flow: Callable[..., Generator[Prompt, Reply, A]]
-    ) -> A | str:
-        """Ask the small model of whoever judges this session, with the prompt that counts in its folder; why
-        no model is asked. Raises ``BadReply`` and ``Rejected``.
+    async def _ask(self, session: str, question: Question[T]) -> Answer[T]:
+        """Ask the small model of whoever judges this session, with the prompt that counts in its folder.
+        Raises ``BadReply`` and ``Rejected``.
         """
         s, instance = self._attended(session)
         if not self._world.calls.models(s.host):
-            return "no model is set up for the sessions of this host"
+            return Answer(why="no model is set up for the sessions of this host")
         if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
-            return "nobody typed /reflect in this session just now"
-        texts = await asyncio.to_thread(self._world.prompt_texts, s.directory)
+            return Answer(why="nobody typed /reflect in this session just now")
         try:
             turn = (await self.parts.messages.read(s, instance)).turn
         except (Unavailable, BadReply) as e:
             raise Rejected(f"session {s.id} could not be read: {e}") from e
-        model = turn.model if turn is not None else None
-        asking = flow(texts[purpose], secrets.token_hex(8), session=s.id, model=model)
-        return await self.parts.asking.run(asking, s, ANSWER_S)
+        asked = replace(question, model=turn.model if turn is not None else None)
+        return await self.parts.asking.ask(asked, s, ANSWER_S)
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """What nobody used."""
-        return (old_consents(now_ms),)
+        """Consents that nobody used in time."""
+        return ((f"DELETE FROM consents WHERE {old('consents')}", [(now_ms - KEEP_MS,)]),)
 
 
 def _of(body: Mapping[str, Any], form: type[T]) -> T:
-    """What a client sent. Raises ``BadReply``."""
+    """The body of a client's request. Raises ``BadReply``."""
     try:
         return msgspec.convert(body, form)
     except msgspec.ValidationError as e:

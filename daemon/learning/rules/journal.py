@@ -2,17 +2,19 @@
 
 A signal counts each session once: its ``sightings`` hold a digest of each session and of the messages in it.
 So the same messages again change nothing, and a message that a fork of a session copied counts where it was
-seen first. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone. A
-rule's number is never given twice as long as the caller names the numbers that were ever given. Pure: no
-clock, no file. Days are ``YYYY-MM-DD``. Unknown fields are kept. Raises ``UserError`` for an id that is not
-there, ``ValueError`` for what is no journal.
+seen first. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone.
+Pure: no clock, no file. Days are ``YYYY-MM-DD``. Unknown fields are kept. Raises ``UserError`` for an id that
+is not there, ``ValueError`` for a dict that is no journal.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_args
+
+import msgspec
 
 from ...core.errors import UserError
 from ...core.given import folded
@@ -22,46 +24,58 @@ if TYPE_CHECKING:
 
 Journal = dict[str, Any]
 Entry = dict[str, Any]
+Kind = Literal["correction", "instruction", "positive", "negative", "none"]
 Type = Literal["correction", "instruction", "feedback"]
-Polarity = Literal["", "positive", "negative"]
 Severity = Literal["high", "medium", "low"]
 Status = Literal["pending", "promoted", "dismissed"]
 Target = Literal["claude_md", "workshop_preference"]
+Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
+"""An entry of the journal before and after a change."""
 VERSION: Final = "1.0"
 SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
-SIGNAL_ID: Final = re.compile(r"sig-(?:(\d{8})-)?(\d{3,9})")
-RULE_ID: Final = re.compile(r"rule-(\d{3,9})")
+SIGNAL_ID: Final = re.compile(r"\Asig-(?:(\d{8})-)?(\d{3,9})\Z")
+RULE_ID: Final = re.compile(r"\Arule-(\d{3,9})\Z")
 MAX_SIGNALS: Final = 5_000
 MAX_SESSIONS: Final = 500  # of one signal
 MAX_MESSAGES: Final = 50  # of one signal in one session
 MAX_CONTENT: Final = 300
 MAX_AGAINST: Final = 20
-QUOTES: Final = 3
 THRESHOLDS: Final[dict[str, int]] = {"high": 1, "medium": 2, "low": 3}
 """In how many sessions a signal of this severity must have come up before a rule is suggested (FR3)."""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    "type": get_args(Type),
-    "severity": SEVERITIES,
-    "status": get_args(Status),
-}
-_MEANT: Final = {"severity": "medium", "status": "pending"}
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Something that a person said, as the journal counts it. ``session`` and ``message``: digests.
-    ``against``: ids of rules that it contradicts.
-    """
+# --- the form of the file -------------------------------------------------------------------------------
 
+
+class _Tombstone(msgspec.Struct):
+    content: str
+
+
+class _Signal(msgspec.Struct):
+    id: Annotated[str, msgspec.Meta(pattern=SIGNAL_ID.pattern)]
     type: Type
     content: str
-    severity: Severity
-    day: str
-    session: str
-    message: str
-    polarity: Polarity = ""
-    against: tuple[str, ...] = ()
+    severity: Severity = "medium"
+    status: Status = "pending"
+    occurrences: Annotated[int, msgspec.Meta(ge=1)] = 1
+    first_seen: str = ""
+    last_seen: str = ""
+    sightings: dict[str, list[str]] = {}
+
+
+class _Rule(msgspec.Struct):
+    id: Annotated[str, msgspec.Meta(pattern=RULE_ID.pattern)]
+    content: str
+    source_signals: list[str] = []
+    target: Target = "claude_md"
+    active: bool = True
+
+
+class _Journal(msgspec.Struct):
+    signals: list[_Signal] = []
+    learned_rules: list[_Rule] = []
+    tombstones: list[_Tombstone] = []
 
 
 def empty(project: str, created: str) -> Journal:
@@ -77,87 +91,68 @@ def empty(project: str, created: str) -> Journal:
 
 
 def checked(found: object) -> Journal:
-    """What a file held, as a journal; what may be missing is filled in. Raises ``ValueError``."""
-    if not isinstance(found, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - one kind of failure for the caller
-    journal = {**found, "version": found.get("version", VERSION)}
-    for key in ("signals", "learned_rules", "tombstones"):
-        items = found.get(key, [])
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise ValueError(f"{key} is no list of objects")
-        if not all(isinstance(item.get("content"), str) for item in items):
-            raise ValueError(f"an entry of {key} has no content")
-        journal[key] = [dict(item) for item in items]
-    for signal in journal["signals"]:
-        _check_signal(signal)
-    for rule in journal["learned_rules"]:
-        _check_rule(rule)
-    for key in ("signals", "learned_rules"):
-        names = [item["id"] for item in journal[key]]
+    """The JSON of a file as a journal; fields that may be missing are filled in. Raises ``ValueError``."""
+    try:
+        form = msgspec.convert(found, _Journal)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    given: dict[str, Any] = msgspec.convert(found, dict[str, Any])
+    journal = {**given, "version": given.get("version", VERSION)}
+    for key, entries in msgspec.to_builtins(form).items():
+        journal[key] = [{**a, **b} for a, b in zip(given.get(key, []), entries, strict=True)]
+        names = [entry["id"] for entry in journal[key] if key != "tombstones"]
         if len(set(names)) < len(names):
             raise ValueError(f"two entries of {key} have the same id")
     return journal
 
 
-def _check_signal(signal: Entry) -> None:
-    name = _id_of(signal, SIGNAL_ID, "signal")
-    for key, allowed in _CHOICES.items():
-        if signal.setdefault(key, _MEANT.get(key)) not in allowed:
-            raise ValueError(f"the {key} of {name} is none of {', '.join(allowed)}")
-    seen = signal.setdefault("occurrences", 1)
-    if type(seen) is not int or seen < 1:
-        raise ValueError(f"the occurrences of {name} are no number above 0")
-    for key in ("first_seen", "last_seen"):
-        if not isinstance(signal.setdefault(key, ""), str):
-            raise ValueError(f"{key} of {name} is no day")  # noqa: TRY004 - as above
-    sightings = signal.setdefault("sightings", {})
-    if not isinstance(sightings, dict) or not all(map(_is_texts, sightings.values())):
-        raise ValueError(f"the sightings of {name} are no lists by session")
+# --- signals --------------------------------------------------------------------------------------------
 
 
-def _check_rule(rule: Entry) -> None:
-    name = _id_of(rule, RULE_ID, "rule")
-    if not _is_texts(rule.setdefault("source_signals", [])):
-        raise ValueError(f"the source_signals of {name} are no list of ids")
-    if rule.setdefault("target", "claude_md") not in get_args(Target):
-        raise ValueError(f"the target of {name} is none of {', '.join(get_args(Target))}")
-    if type(rule.setdefault("active", True)) is not bool:
-        raise ValueError(f"active of {name} is neither true nor false")
+class Sighting(NamedTuple):
+    """Where a text was said. ``session``: the host's id. ``message``: a digest."""
+
+    session: str
+    message: str
+    day: str
+    file: str = ""
+    line: int = 0
 
 
-def _id_of(entry: Entry, form: re.Pattern[str], what: str) -> str:
-    name = entry.get("id")
-    if not isinstance(name, str) or not form.fullmatch(name):
-        raise ValueError(f"{str(name)[:40]!r} is no id of a {what}")
-    return name
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a text counts. ``content``: its wording. ``against``: ids of the rules that it contradicts."""
+
+    type: Kind
+    content: str
+    severity: Severity = "medium"
+    against: tuple[str, ...] = ()
 
 
-def _is_texts(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+def digest(name: str) -> str:
+    """The digest by which the journal knows a session or a message, and candidates know a text."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two texts say the same word for word, but for case, blanks and the marks around them."""
+    """Says whether two texts are equal but for case, blanks and the marks around them."""
     return folded(a) == folded(b)
 
 
-def is_due(signal: Mapping[str, object]) -> bool:
-    """Whether a signal of the journal came up in enough sessions to be suggested as a rule (FR3)."""
-    if signal.get("status") != "pending" or signal.get("type") == "feedback":
-        return False
-    seen = signal.get("occurrences")
-    return isinstance(seen, int) and seen >= THRESHOLDS[str(signal.get("severity"))]
+def is_due(signal: Mapping[str, Any]) -> bool:
+    """Says whether a signal came up in enough sessions to be suggested as a rule (FR3)."""
+    waits = signal.get("status") == "pending" and signal.get("type") != "feedback"
+    return waits and int(signal["occurrences"]) >= THRESHOLDS[str(signal["severity"])]
 
 
-def ranked(signals: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """What is suggested first: severe before mild, often before seldom, new before old."""
-    order = list(THRESHOLDS)
-    new_first = sorted(signals, key=lambda s: str(s.get("last_seen")), reverse=True)
-    return sorted(new_first, key=lambda s: (order.index(str(s["severity"])), -int(str(s["occurrences"]))))
+def ranked(signals: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Signals in the order of their suggestion: severe before mild, often before seldom, new before old."""
+    new_first = sorted(signals, key=lambda s: str(s["last_seen"]), reverse=True)
+    return sorted(new_first, key=lambda s: (SEVERITIES.index(str(s["severity"])), -int(s["occurrences"])))
 
 
 class Adding:
-    """Adds what was said to a journal, in place. Equal texts are one signal."""
+    """Counts readings in a journal, in place. Equal texts are one signal. ``new``: ids of new signals."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -170,96 +165,108 @@ class Adding:
         for signal in journal["signals"]:
             self._same.setdefault(_same_as(signal), signal["id"])
             self._counted.update((m, signal["id"]) for of in signal["sightings"].values() for m in of)
-            day, number = _parts(signal["id"])
-            self._highest[day] = max(number, self._highest.get(day, 0))
+            day, number = SIGNAL_ID.findall(signal["id"])[0]
+            self._highest[day] = max(int(number), self._highest.get(day, 0))
 
-    def add(self, seen: Seen) -> tuple[str, bool]:
-        """Count it: the id of the signal that it belongs to, and whether anything changed. A message counts
-        once, whatever it was read as the first time, also when a fork of its session has a copy.
+    def add(self, reading: Reading, at: Sighting) -> tuple[str, bool]:
+        """Count a sighting: the id of its signal, and whether anything changed. A message counts once,
+        whatever it was read as the first time, also when a fork of its session has a copy.
         """
-        if (known := self._counted.get(seen.message)) is not None:
+        if (known := self._counted.get(at.message)) is not None:
             return known, False
-        key = _same_as({"type": seen.type, "polarity": seen.polarity, "content": seen.content})
-        name = self._same.get(key, "")
+        made = _new_signal(reading, at)
+        name = self._same.get(_same_as(made), "")
         if not name:
-            name = self._same[key] = self._make(seen)
-        elif not _count(self._by_id[name], seen):
+            name = self._same[_same_as(made)] = self._append(made)
+        elif not _count(self._by_id[name], reading, at):
             return name, False
-        self._counted[seen.message] = name
+        self._counted[at.message] = name
         return name, True
 
-    def _make(self, seen: Seen) -> str:
-        day = seen.day.replace("-", "") if _DAY.fullmatch(seen.day) else "00000000"
+    def _append(self, signal: Entry) -> str:
+        day = str(signal["first_seen"])
+        day = day.replace("-", "") if _DAY.fullmatch(day) else "00000000"
         number = self._highest[day] = self._highest.get(day, 0) + 1
-        name = f"sig-{day}-{number:03d}"
-        signal: Entry = {"id": name, "type": seen.type}
-        if seen.polarity:
-            signal["polarity"] = seen.polarity
-        dead = seen.type != "feedback" and folded(seen.content) in self._dead
-        signal |= {
-            "content": seen.content,
-            "occurrences": 1,
-            "first_seen": seen.day,
-            "last_seen": seen.day,
-            "severity": seen.severity,
-            "status": "dismissed" if dead else "pending",
-            "sightings": {seen.session: [seen.message]},
-        }
-        if seen.against:
-            signal["against"] = list(seen.against)[:MAX_AGAINST]
+        signal["id"] = name = f"sig-{day}-{number:03d}"
+        if signal["type"] != "feedback" and folded(signal["content"]) in self._dead:
+            signal["status"] = "dismissed"
         self.journal["signals"].append(signal)
         self._by_id[name] = signal
         self.new.append(name)
         return name
 
 
+def typed(kind: Kind) -> Entry:
+    """The fields by which the journal knows a kind of reading. Raises ``ValueError`` for "none"."""
+    match kind:
+        case "correction" | "instruction":
+            return {"type": kind}
+        case "positive" | "negative":
+            return {"type": "feedback", "polarity": kind}
+        case _:
+            raise ValueError("it is no signal")
+
+
+def _new_signal(reading: Reading, at: Sighting) -> Entry:
+    """The entry of a text that was said for the first time."""
+    return {
+        "id": "",
+        **typed(reading.type),
+        "content": reading.content,
+        "occurrences": 1,
+        "first_seen": at.day,
+        "last_seen": at.day,
+        "severity": reading.severity,
+        "status": "pending",
+        "sightings": {digest(at.session): [at.message]},
+        **({"against": list(reading.against)[:MAX_AGAINST]} if reading.against else {}),
+    }
+
+
 def _same_as(signal: Mapping[str, Any]) -> tuple[str, str]:
-    """What two signals that say the same have in common. Corrections and instructions are of one kind: both
-    say how things shall be done.
+    """The key of equal signals. Corrections and instructions are of one kind: both say how things shall be
+    done.
     """
     kind = signal.get("polarity", "") or "feedback" if signal["type"] == "feedback" else "rule"
     return str(kind), folded(signal["content"])
 
 
-def _count(signal: Entry, seen: Seen) -> bool:
-    """Count one more sighting of a signal; whether anything changed."""
+def _count(signal: Entry, reading: Reading, at: Sighting) -> bool:
+    """Count one more sighting of a signal; says whether anything changed."""
     sightings: dict[str, list[str]] = signal["sightings"]
-    if seen.session in sightings:
-        if len(sightings[seen.session]) >= MAX_MESSAGES:
+    session = digest(at.session)
+    if session in sightings:
+        if len(sightings[session]) >= MAX_MESSAGES:
             return False
-        sightings[seen.session].append(seen.message)
+        sightings[session].append(at.message)
     else:
         unseen = signal["occurrences"] - len(sightings)  # counted by hand, or before there were sightings
-        sightings[seen.session] = [seen.message]
+        sightings[session] = [at.message]
         signal["occurrences"] = len(sightings) + max(0, unseen)
         while len(sightings) > MAX_SESSIONS:
             del sightings[next(iter(sightings))]
-    signal["first_seen"] = min(signal["first_seen"] or seen.day, seen.day)
-    signal["last_seen"] = max(signal["last_seen"], seen.day)
-    if SEVERITIES.index(seen.severity) < SEVERITIES.index(signal["severity"]):
-        signal["severity"] = seen.severity
-    if seen.against:
-        signal["against"] = list(dict.fromkeys([*against(signal), *seen.against]))[:MAX_AGAINST]
+    signal["first_seen"] = min(signal["first_seen"] or at.day, at.day)
+    signal["last_seen"] = max(signal["last_seen"], at.day)
+    signal["severity"] = min(signal["severity"], reading.severity, key=SEVERITIES.index)
+    if reading.against:
+        signal["against"] = list(dict.fromkeys([*against(signal), *reading.against]))[:MAX_AGAINST]
     return True
 
 
 def against(signal: Mapping[str, Any]) -> list[str]:
     """The ids of the rules that a signal contradicts."""
-    found = signal.get("against", [])
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    names = signal.get("against", [])
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def trim(journal: Journal) -> list[str]:
-    """Drop the least of too many signals that wait: mild, seldom and old ones first. Returns their ids."""
+def trim(journal: Journal) -> int:
+    """Drop the least of too many signals that wait: mild, seldom and old ones first. Returns how many."""
     signals: list[Entry] = journal["signals"]
-    over = len(signals) - MAX_SIGNALS
-    if over <= 0:
-        return []
     waiting = [s for s in signals if s["status"] == "pending"]
     waiting.sort(key=lambda s: (-SEVERITIES.index(s["severity"]), s["occurrences"], s["last_seen"]))
-    gone = {s["id"] for s in waiting[:over]}
+    gone = {s["id"] for s in waiting[: max(0, len(signals) - MAX_SIGNALS)]}
     journal["signals"] = [s for s in signals if s["id"] not in gone]
-    return sorted(gone)
+    return len(gone)
 
 
 def signal_named(journal: Journal, name: str) -> Entry:
@@ -268,77 +275,57 @@ def signal_named(journal: Journal, name: str) -> Entry:
 
 
 def rule_named(journal: Journal, name: str) -> Entry:
-    """The rule with this id, to be changed in place. Raises ``UserError``."""
+    """The rule with this id. Raises ``UserError``."""
     return _named(journal["learned_rules"], name, "rule", "")
 
 
 def _named(entries: Sequence[Entry], name: str, what: str, more: str) -> Entry:
-    found = next((entry for entry in entries if entry["id"] == name), None)
-    if found is None:
+    entry = next((entry for entry in entries if entry["id"] == name), None)
+    if entry is None:
         raise UserError(f"there is no {what} {name[:40]!r}{more}")
-    return found
+    return entry
 
 
-def dismiss(journal: Journal, names: Iterable[str], day: str) -> list[Entry]:
+def dismiss(journal: Journal, names: Iterable[str], day: str) -> None:
     """Never suggest these signals again. Raises ``UserError`` before anything is changed."""
-    found = [signal_named(journal, name) for name in names]
-    for signal in found:
+    signals = [signal_named(journal, name) for name in names]
+    for signal in signals:
         if signal["status"] == "promoted":
             raise UserError(f"{signal['id']} is a rule by now; take the rule back first")
-    for signal in found:
+    for signal in signals:
         signal["status"] = "dismissed"
         bury(journal, signal["content"], day, signal["id"])
-    return found
 
 
 def bury(journal: Journal, content: str, day: str, signal: str = "") -> None:
-    """Never suggest or learn what says this again. ``signal``: the id of the one that said it, if any."""
+    """Never suggest or learn a text that says this again. ``signal``: the id of the one that said it."""
     if not any(stone["content"] == content for stone in journal["tombstones"]):
         journal["tombstones"].append({"content": content, "signal": signal, "at": day})
 
 
-def restore(journal: Journal, names: Iterable[str]) -> list[Entry]:
-    """Take dismissals back, with what a tombstone says of the same. Raises ``UserError`` before anything is
+def restore(journal: Journal, names: Iterable[str]) -> None:
+    """Take dismissals back, with the tombstones of the same texts. Raises ``UserError`` before anything is
     changed.
     """
-    found = [signal_named(journal, name) for name in names]
-    for signal in found:
+    signals = [signal_named(journal, name) for name in names]
+    for signal in signals:
         if signal["status"] != "dismissed":
             raise UserError(f"{signal['id']} was not dismissed; it is {signal['status']}")
-    for signal in found:
+    for signal in signals:
         signal["status"] = "pending"
         journal["tombstones"] = [
             stone
             for stone in journal["tombstones"]
             if stone.get("signal") != signal["id"] and not same(stone["content"], signal["content"])
         ]
-    return found
 
 
-def new_rule(
-    journal: Journal,
-    names: Iterable[str],
-    *,
-    content: str,
-    target: Target,
-    file: str,
-    day: str,
-    taken: Iterable[str] = (),
-) -> Entry:
-    """The entry of a rule of these signals, or that a person states; ``put`` adds it. ``file``: which file it
-    is written to. ``taken``: ids of rules that stand elsewhere, such as in that file.
-    """
-    used = [r["id"] for r in journal["learned_rules"]] + list(taken)
-    numbers = [int(m[1]) for name in used if (m := RULE_ID.fullmatch(name))]
-    return {
-        "id": f"rule-{max(numbers, default=0) + 1:03d}",
-        "content": content,
-        "source_signals": list(dict.fromkeys(names)),
-        "promoted_at": day,
-        "target": target,
-        "file": file,
-        "active": True,
-    }
+# --- rules ----------------------------------------------------------------------------------------------
+
+
+def highest(names: Iterable[object]) -> int:
+    """The highest number among these ids of rules; others do not count."""
+    return max((int(m[1]) for name in names if (m := RULE_ID.fullmatch(str(name)))), default=0)
 
 
 def archived(rule: Entry, *, reason: str, day: str) -> Entry:
@@ -347,18 +334,12 @@ def archived(rule: Entry, *, reason: str, day: str) -> Entry:
 
 
 def promoted(journal: Journal, names: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
-    """What becomes of signals that a rule is made of, as ``put`` takes it. Raises ``UserError``."""
+    """The change of status of signals that a rule is made of, as ``put`` takes it. Raises ``UserError``."""
     return tuple((name, signal_named(journal, name)["status"], "promoted") for name in names)
 
 
-def put(
-    journal: Journal,
-    pairs: Sequence[tuple[Entry | None, Entry | None]],
-    signals: Sequence[tuple[str, str, str]],
-) -> None:
-    """Make the journal say what each entry is after a change (before, after), and the signals' status (id,
-    before, after).
-    """
+def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, str, str]]) -> None:
+    """Give each entry its state after a change, and signals their status (id, before, after)."""
     rules: list[Entry] = journal["learned_rules"]
     for before, after in pairs:
         name = (after or before or {}).get("id")
@@ -368,8 +349,3 @@ def put(
         for signal in journal["signals"]:
             if signal["id"] == name and signal["status"] == was:
                 signal["status"] = now
-
-
-def _parts(name: str) -> tuple[str, int]:
-    found = SIGNAL_ID.fullmatch(name)
-    return ((found[1] or ""), int(found[2])) if found else ("", 0)

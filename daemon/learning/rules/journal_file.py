@@ -1,45 +1,52 @@
-"""The learning journal of a project as a file: read, and changed by one writer at a time.
+"""The learning journal of a project as a file, and what belongs to it in the state folder.
 
-It is ``.claude/orchestration/temp/reflect-journal.json``; in a project that only opencode works in,
+The file is ``.claude/orchestration/temp/reflect-journal.json``; in a project that only opencode works in,
 ``.reflection/reflect-journal.json``. The lock is held from reading to writing, so two commands lose nothing
-to each other. What is new in it is redacted before it is written. A file that is no journal is renamed to
+to each other. New texts are redacted before they are written. A file that is no journal is renamed to
 ``….corrupt-<ms>`` at the next write, and ``told`` says so. Links are not followed, and nothing is done in a
-folder that is one: a clone may ship it. A ``temp`` folder of ours gets a ``.gitignore``, unless git tracks
-something in it.
+folder that is one: a clone may ship it. A ``temp`` folder of ours gets a ``.gitignore``.
+
+A person's words, the texts that wait to be read and the places where reading stopped are private. They are
+written after the journal, so a scan that is killed reads some files a second time and counts nothing twice.
+Cursors and quotes belong to one journal: with a new one everything is read again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
 from ...files.verdict import make_reflection
-from ...redact import redact
+from ...redact import redact, redact_head
 from ..state import ReflectState, problem_of
 from . import journal as journals
-from .journal import Journal
+from .candidates import Candidate, Finding, Gathering, keep_quotes, merged, stored
+from .journal import MAX_CONTENT, Adding, Journal, Reading, trim
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Sequence
 
     from ...core.ports import Clock
+    from .journal import Entry
 
-T = TypeVar("T")
+Json = dict[str, Any]
 NAME: Final = "reflect-journal.json"
 FILE: Final = f".claude/orchestration/temp/{NAME}"
 OPENCODE_FILE: Final = f".reflection/{NAME}"
 LIMIT: Final = 64 * 1024 * 1024
+CREATED: Final = "journal"  # among quotes and cursors: when their journal was created
+MOST: Final = 100_000  # cursors of files, and texts that were decided; what is dropped is read again
 _CLAUDE: Final = (".claude", "CLAUDE.md")
 _OPENCODE: Final = (".opencode", "opencode.json", "opencode.jsonc")
-_IGNORED: Final = "*\n"
-_INDEX_LIMIT: Final = 64 * 1024 * 1024
+_LISTS: Final = ("signals", "learned_rules", "tombstones")
 
 
 class Loaded(NamedTuple):
@@ -51,25 +58,38 @@ class Loaded(NamedTuple):
     problem: str = ""
     refused: bool = False
 
-    def to_tell(self) -> tuple[str, ...]:
-        """What somebody who only looks should know. Raises ``UserError`` where there can be no journal."""
+    def to_tell(self) -> list[str]:
+        """The lines for somebody who only looks. Raises ``UserError`` where there can be no journal."""
         if self.refused:
             raise UserError(self.problem)
-        return (
-            (f"{self.problem}; the next change keeps it aside and begins a new one",) if self.problem else ()
-        )
+        later = "the next change keeps it aside and begins a new one"
+        return [f"{self.problem}; {later}"] if self.problem else []
 
 
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[T]):
-    """What a change came to. ``written``: whether the file was replaced. ``told``: what a person should know,
-    a line each.
+@dataclass(slots=True)
+class Private:
+    """What belongs to a journal. ``quotes``: by the ids of signals. ``decided``: the fate of texts, by their
+    keys: the id of a signal, or "none". ``kept``: candidates that wait, None where none were read.
+    ``cursors``: path → where reading stopped.
     """
 
-    result: T
+    quotes: list[tuple[str, Json]] = field(default_factory=list)
+    decided: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Candidate] | None = None
+    cursors: Json | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A journal while it is changed. ``told``: lines that a person should know. ``new`` and ``again``: ids of
+    the signals that a scan found. ``private``: what is written into the state folder after the journal.
+    """
+
     journal: Journal
-    written: bool
-    told: tuple[str, ...] = ()
+    told: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    private: Private | None = None
 
 
 class ProjectJournal:
@@ -91,62 +111,59 @@ class ProjectJournal:
             return Loaded(self._empty(), problem, refused=True)
         try:
             raw = read_bytes(self.path, LIMIT, follow=False)
-            if raw is None:
-                return Loaded(self._with_tombstones(self._empty()))
-            return Loaded(self._with_tombstones(journals.checked(json.loads(raw.decode("utf-8-sig")))))
+            found = self._empty() if raw is None else journals.checked(json.loads(raw.decode("utf-8-sig")))
+            return Loaded(self._with_tombstones(found))
         except (OSError, ValueError, RecursionError) as error:
             why = "it is nested too deeply" if isinstance(error, RecursionError) else words(error)
-            return Loaded(
-                self._with_tombstones(self._empty()), f"{self.path} is no journal that can be used: {why}"
-            )
+            problem = f"{self.path} is no journal that can be used: {why}"
+            return Loaded(self._with_tombstones(self._empty()), problem)
 
-    def change(
-        self,
-        edit: Callable[[Journal], T],
-        *,
-        dry_run: bool = False,
-        after: Callable[[Journal, T], None] | None = None,
-    ) -> Changed[T]:
-        """Let ``edit`` change the journal in place, and write what came of it. ``after`` writes what belongs
-        to it into the state folder, while the lock is still held.
+    def usable(self) -> Journal:
+        """The journal. Raises ``UserError`` for one that can't be used."""
+        loaded = self.read()
+        if loaded.problem:
+            raise UserError(f"{loaded.problem}: the next scan begins a new one")
+        return loaded.journal
 
-        Raises ``Unavailable``, ``UserError`` for a folder that can have no journal, and whatever ``edit``
-        raises; nothing is written then.
+    @contextmanager
+    def change(self, *, dry_run: bool = False) -> Iterator[Draft]:
+        """Give the journal out to be changed in place, and write it. When the block raises, nothing is
+        written. Raises ``Unavailable``, and ``UserError`` for a folder that can have no journal.
         """
         if problem := problem_of(self.project, self.path):
             raise UserError(problem)
         with nullcontext() if dry_run else alone(self.state.folder):
             loaded = self.read()
-            journal, told = loaded.journal, list[str]()
-            before = _dumped(journal)
-            known = _contents(journal)
+            draft = Draft(loaded.journal)
+            before, known = _dumped(draft.journal), _contents(draft.journal)
             try:
-                result = edit(journal)
+                yield draft
             except UserError as error:
                 if not loaded.problem:
                     raise
                 raise UserError(f"{error}. {loaded.problem}: the next scan begins a new one") from None
-            _redact_new(journal, known)
-            text = _dumped(journal)
-            written = not dry_run and (
-                text != before or bool(loaded.problem) or not os.path.lexists(self.path)
-            )
-            if written:
-                now = self._clock.now_ms()
-                if loaded.problem and os.path.lexists(self.path):
-                    aside = set_aside(self.path, str(now))
-                    told.append(f"{loaded.problem}; it is kept as {aside.name}, and a new one was begun")
-                self._make_folder()
-                # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
-                stones = {stone["content"]: stone for stone in journal["tombstones"]}
-                if stones != self.state.load("tombstones"):
-                    self.state.save("tombstones", stones, now)
-                write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
+            for entry in (entry for key in _LISTS for entry in draft.journal[key]):
+                if entry["content"] not in known:
+                    entry["content"] = redact(entry["content"])
+            text = _dumped(draft.journal)
+            if not dry_run and (text != before or loaded.problem or not os.path.lexists(self.path)):
+                self._write(draft, text, loaded.problem)
             elif loaded.problem:
-                told.append(loaded.problem)
-            if after is not None and not dry_run:
-                after(journal, result)
-        return Changed(result, journal, written, tuple(told))
+                draft.told.append(loaded.problem)
+            if draft.private is not None and not dry_run:
+                self._keep(draft.journal, draft.private)
+
+    def _write(self, draft: Draft, text: bytes, problem: str) -> None:
+        now = self._clock.now_ms()
+        if problem and os.path.lexists(self.path):
+            aside = set_aside(self.path, str(now))
+            draft.told.append(f"{problem}; it is kept as {aside.name}, and a new one was begun")
+        self._make_folder()
+        # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
+        stones = {stone["content"]: stone for stone in draft.journal["tombstones"]}
+        if stones != self.state.load("tombstones"):
+            self.state.save("tombstones", stones, now)
+        write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
 
     def _empty(self) -> Journal:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
@@ -164,17 +181,132 @@ class ProjectJournal:
         try:
             if folder.name == ".reflection":
                 make_reflection(folder)
-                return
-            make_folder(folder)
-            ignore = folder / ".gitignore"
-            if not os.path.lexists(ignore) and not _is_tracked(self.project, folder):
-                write_atomic(ignore, _IGNORED, mode=None, durable=False)
+            elif not folder.is_dir():  # one that is there may be tracked
+                make_folder(folder)
+                write_atomic(folder / ".gitignore", "*\n", mode=None, durable=False)
         except OSError as error:
             raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
+    # --- what a scan found -------------------------------------------------------------------------------
+
+    def count(
+        self,
+        findings: Sequence[Finding],
+        *,
+        cursors: Json | None = None,
+        kept: Mapping[str, Candidate] | None = None,
+        nothing: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Draft:
+        """Count findings in the journal. ``cursors``: path → where reading stopped. ``kept``: candidates that
+        wait; ``nothing``: keys of those that teach nothing. Raises ``Unavailable``.
+        """
+        private, again = Private([], dict(nothing or {}), kept, cursors), set[str]()
+        with self.change(dry_run=dry_run) as draft:
+            adding, draft.private = Adding(draft.journal), private
+            for candidate, reading in findings:
+                for sighting in candidate.seen:
+                    name, changed = adding.add(_worded(candidate, reading), sighting)
+                    private.quotes.append((name, candidate.quote(sighting)))
+                    private.decided[candidate.key] = name
+                    again |= {name} if changed else set()
+            draft.new, draft.again = adding.new, sorted(again - set(adding.new))
+            if gone := trim(draft.journal):
+                draft.told.append(f"{gone} of the least signals were dropped: there are too many")
+        return draft
+
+    def _keep(self, journal: Journal, private: Private) -> None:
+        state, now, created = self.state, self._clock.now_ms(), {CREATED: journal.get("created", "")}
+        ids = {signal["id"] for signal in journal["signals"]}
+        if private.quotes:
+            known = {name: old for name, old in self._of_journal("quotes", journal).items() if name in ids}
+            for name, quote in private.quotes:
+                if name in ids:
+                    known[name] = keep_quotes(known.get(name), quote)
+            state.save("quotes", created | known, now)
+        decided = {**state.load("decided"), **private.decided}
+        if private.decided:
+            state.save("decided", _newest(decided), now)
+        if private.kept is not None or private.decided:  # what a kill left in both is decided
+            found = merged(private.kept or {}, stored(state.load("candidates")))
+            waiting = {key: c.object() for key, c in found.items() if decided.get(key) not in ids | {"none"}}
+            state.save("candidates", waiting, now)
+        if private.cursors is not None:
+            files = _newest({**self.cursors(journal), **private.cursors})
+            state.save("cursors", {**created, "files": files}, now)
+
+    def gathering(self, journal: Journal) -> Gathering:
+        """The texts that wait to be read, and the fate of the others, for a scan that goes on."""
+        return Gathering(
+            stored(self.state.load("candidates")), self.state.load("decided"), journal["signals"]
+        )
+
+    def unread(self) -> list[Candidate]:
+        """The candidates that nobody read yet."""
+        return list(stored(self.state.load("candidates")).values())
+
+    def word(self, keys: Sequence[str], content: str) -> Entry:
+        """Count candidates as a signal in somebody's words, and return it. Raises ``UserError`` for a
+        candidate that is not there, and ``Unavailable``.
+        """
+        findings = []
+        for candidate in self._waiting(keys):
+            stopped = {"refused", "interrupted"} & set(candidate.why)
+            findings.append(Finding(candidate, Reading("correction" if stopped else "instruction", content)))
+        journal = self.count(findings).journal
+        messages = {sighting.message for candidate, _ in findings for sighting in candidate.seen}
+        for signal in journal["signals"]:
+            counted = messages & {m for of in signal["sightings"].values() for m in of}
+            if counted and journals.same(signal["content"], redact(content)):
+                return dict(signal)
+        raise UserError("these messages were counted as something else meanwhile: scan again")
+
+    def drop(self, keys: Sequence[str]) -> None:
+        """These candidates teach nothing: they are not shown again. Raises as ``word`` does."""
+        self.count((), nothing={candidate.key: "none" for candidate in self._waiting(keys)})
+
+    def take_back(self, candidate: Candidate) -> None:
+        """A candidate that was dropped waits again. Raises ``Unavailable``."""
+        with alone(self.state.folder):
+            decided, now = self.state.load("decided"), self._clock.now_ms()
+            decided.pop(candidate.key, None)
+            self.state.save("decided", decided, now)
+            waiting = {**self.state.load("candidates"), candidate.key: candidate.object()}
+            self.state.save("candidates", waiting, now)
+
+    def _waiting(self, keys: Sequence[str]) -> list[Candidate]:
+        """Raises ``UserError`` before anything is counted."""
+        waiting = stored(self.state.load("candidates"))
+        gone = [key for key in keys if key not in waiting]
+        if gone:
+            raise UserError(
+                f"no message {gone[0][:40]!r} waits to be read; `reflectd reflect scan` lists them"
+            )
+        return [waiting[key] for key in dict.fromkeys(keys)]
+
+    def cursors(self, journal: Journal) -> Json:
+        """Where reading stopped in each file, by its path; nothing when that was for another journal."""
+        files = self._of_journal("cursors", journal).get("files")
+        return dict(files) if isinstance(files, dict) else {}
+
+    def _of_journal(self, name: Literal["cursors", "quotes"], journal: Journal) -> Json:
+        """What is kept for this journal; nothing of another one, which gave the same ids to others."""
+        found = self.state.load(name)
+        return found if found.get(CREATED) == journal.get("created", "") else {}
+
+
+def _worded(candidate: Candidate, reading: Reading) -> Reading:
+    text = redact_head(" ".join((reading.content or candidate.text).split()), MAX_CONTENT)
+    return Reading(reading.type, text, reading.severity, reading.against)
+
+
+def _newest(found: Json) -> Json:
+    """The newest ``MOST`` entries."""
+    return dict(list(found.items())[-MOST:])
+
 
 def place(project: Path) -> Path:
-    """Where the project's journal is, or would be."""
+    """The path of the project's journal, there or not."""
     there = [project / name for name in (FILE, OPENCODE_FILE) if os.path.lexists(project / name)]
     if there:
         return there[0]
@@ -182,31 +314,10 @@ def place(project: Path) -> Path:
     return project / (OPENCODE_FILE if opencode and not claude else FILE)
 
 
-def _is_tracked(project: Path, folder: Path) -> bool:
-    """Whether git's index names a file in the folder. The index is only searched: running git in a clone is
-    something that a person must allow.
-    """
-    try:
-        found = read_bytes(project / ".git" / "index", _INDEX_LIMIT) or b""
-    except (OSError, ValueError):
-        return False
-    return os.fsencode(f"{folder.relative_to(project)}/") in found
-
-
 def _contents(journal: Journal) -> set[str]:
     return {entry["content"] for key in _LISTS for entry in journal[key]}
 
 
-_LISTS: Final = ("signals", "learned_rules", "tombstones")
-
-
-def _redact_new(journal: Journal, known: set[str]) -> None:
-    for key in _LISTS:
-        for entry in journal[key]:
-            if entry["content"] not in known:
-                entry["content"] = redact(entry["content"])
-
-
-def _dumped(journal: dict[str, Any]) -> bytes:
+def _dumped(journal: Journal) -> bytes:
     text = json.dumps(journal, indent=2, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")

@@ -1,9 +1,8 @@
 """A person's preferences for one project: told to Workshop where it is installed, else kept in a file.
 
 Workshop's command is run with its arguments as a list, from an absolute folder of PATH outside of the
-project, for at most ``WORKSHOP_S``. The file is ``.claude/memory/preferences.md``, in a project that only
-opencode works in ``.reflection/preferences.md``; sessions are given of it only what the state folder knows: a
-clone may bring such a file. Links are not followed, and nothing is done in a folder that is one.
+project, for at most ``WORKSHOP_S``. Of the file sessions are given only texts that the state folder knows: a
+clone may bring such a file.
 """
 
 from __future__ import annotations
@@ -18,20 +17,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...core.errors import Unavailable, UserError, words
 from ...core.given import known_as
 from ...files.project import find_program
-from ...files.safe import make_folder
-from ...files.verdict import make_reflection
-from ..state import problem_of
 from ..texts import refusal
-from .rules_file import Place, only_opencode
-from .section import PREFERENCES
+from .places import for_preferences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..state import ReflectState
 
-FILE: Final = ".claude/memory/preferences.md"
-OPENCODE_FILE: Final = ".reflection/preferences.md"
 WORKSPACE: Final = ".claude/memory"
 WORKSHOP: Final = "workshop"
 WORKSHOP_S: Final = 20.0
@@ -39,7 +32,7 @@ SAID_CHARS: Final = 200
 KNOWN_KEPT: Final = 10_000
 
 
-class WorkshopRefused(Unavailable):
+class WorkshopRefused(UserError):
     """Workshop said no, so it keeps nothing of it."""
 
 
@@ -55,35 +48,15 @@ class Preference(NamedTuple):
     refused: str
 
 
-def place(project: Path) -> Place:
-    """The project's file of preferences, there or not. Raises ``UserError`` for a folder that is a link."""
-    name = OPENCODE_FILE if only_opencode(project) else FILE
-    path = project / name
-    if problem := problem_of(project, path):
-        raise UserError(problem)
-    return Place(name, name, path)
-
-
-def make_its_folder(path: Path) -> None:
-    """Make the folder of the file. Raises ``Unavailable``."""
-    try:
-        if path.parent.name == ".reflection":
-            make_reflection(path.parent)
-        else:
-            make_folder(path.parent)
-    except OSError as error:
-        raise Unavailable(f"can't make the folder {path.parent}: {words(error)}") from error
-
-
 def those_that_count(project: Path, state: ReflectState) -> list[Preference]:
     """The active preferences in the project's file. Raises ``Unavailable`` and ``UserError``."""
-    found = place(project).document(PREFERENCES)
-    lines = [(r.id, r.text, r.line) for r in found.rules if r.active]
-    lines += [("", own.text, own.line) for own in found.own() if own.part == "active"]
+    document = for_preferences(project).document()
+    lines = [(r.line, r.id, r.text) for r in document.rules if r.active]
+    lines += [(own.line, "", own.text) for own in document.own() if own.part == "active"]
     known = vouched_for(state)
     return [
         Preference(name, text, line, known_as(text) in known, refusal(text))
-        for name, text, line in sorted(lines, key=lambda each: each[2])
+        for line, name, text in sorted(lines)
     ]
 
 
@@ -93,11 +66,9 @@ def vouched_for(state: ReflectState) -> dict[str, int]:
 
 
 def vouch(state: ReflectState, texts: Iterable[str], now_ms: int) -> None:
-    """A person vouches for these texts. Who calls it holds the lock. Raises ``Unavailable``."""
+    """A person vouches for these texts. The caller holds the lock. Raises ``Unavailable``."""
     known = vouched_for(state) | dict.fromkeys(map(known_as, texts), now_ms)
-    while len(known) > KNOWN_KEPT:
-        del known[next(iter(known))]
-    state.save("preferences", known, now_ms)
+    state.save("preferences", dict(list(known.items())[-KNOWN_KEPT:]), now_ms)
 
 
 def workshop(project: Path, env: Mapping[str, str]) -> str | None:
@@ -109,10 +80,10 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
     """Have Workshop keep a preference (FR6). Raises ``WorkshopRefused`` when it said no, ``Unavailable`` when
     nobody can know whether it keeps it.
     """
-    line = [program, "--workspace", WORKSPACE, "preference", text, "--category", "reflect"]
+    command = [program, "--workspace", WORKSPACE, "preference", text, "--category", "reflect"]
     try:
         process = subprocess.Popen(  # noqa: S603 - an absolute program and our own arguments, no shell
-            line,
+            command,
             cwd=project,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -123,7 +94,7 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
         raise WorkshopRefused(f"{program} can't be started: {words(error)}") from None
     with process:
         try:
-            _, printed = process.communicate(timeout=timeout_s)
+            _, said = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             raise Unavailable(
                 f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
@@ -133,5 +104,5 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
-        why = " ".join(printed.decode("utf-8", "backslashreplace").split())
-        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {why[-SAID_CHARS:]}")
+        line = " ".join(said.decode("utf-8", "backslashreplace").split())
+        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {line[-SAID_CHARS:]}")

@@ -2,13 +2,13 @@
 
 The files decide. A person may edit them, delete a line, move it, take over a colleague's on a merge; the
 journal follows. A rule in a file that this journal never knew is another's: it is shown and never changed.
-A model said which rules a signal contradicts when it read it (``signals``); here that is only counted, for a
-person to look at.
+A model said which rules a signal contradicts when it read it (``against``); here that is only counted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -23,21 +23,25 @@ if TYPE_CHECKING:
 
 WORKSHOP: Final = "workshop"  # in place of a file
 GONE: Final = "not in the file any more"
-Note = Literal["", "edited", "gone", "another"]
+Note = Literal["", "edited", "another", "by hand"]
 NOTES: Final[dict[str, str]] = {
     "": "",
     "edited": "edited by hand",
-    "gone": GONE,
     "another": "somebody else's",
+    "by hand": "your own words",
 }
-"""What a note means, in words for a person."""
+"""The notes in words for a person."""
+CONTRADICTED: Final = 2
+"""How often a person must have contradicted a rule before unlearning it is suggested (FR8)."""
+STALE_DAYS: Final = 90
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")  # cuts a paragraph into pieces that a question can quote
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A rule or a preference. ``soft``: a preference. ``file`` and ``line``: where it stands. ``note``: it
-    was "edited" by hand (``content``: what the journal says), is "gone" from its file, or is "another"
-    person's. ``rule``: as the file has it.
+    """A rule, a preference, or a line that somebody wrote by hand (``id`` is ""). ``soft``: a preference.
+    ``file`` and ``line``: where it stands. ``note``: it was "edited" by hand, is "another" person's, or "by
+    hand". ``rule``: as the file has it; None where no file has it.
     """
 
     id: str
@@ -50,7 +54,6 @@ class Standing:
     reason: str = ""
     line: int = 0
     note: Note = ""
-    content: str = ""
     sources: tuple[str, ...] = ()
     rule: Rule | None = None
 
@@ -59,114 +62,114 @@ class Standing:
         """Its file, with the line where it is known."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
-
-def standing(journal: Journal, files: Sequence[tuple[str, Document]]) -> list[Standing]:
-    """All of them, by their ids: the journal's, and those in the files (name and document) that are
-    another's.
-    """
-    claimed = _claimed(journal["learned_rules"], files)
-    taken = {id(place[1]) for place in claimed.values()}
-    found = [_of_journal(entry, claimed.get(entry["id"])) for entry in journal["learned_rules"]]
-    found += [
-        Standing(
-            rule.id, rule.text, rule.active, doc.form is PREFERENCES, name,
-            *((rule.day, "") if rule.active else ("", rule.day)), rule.reason, rule.line, "another",
-            rule=rule,
-        )
-        for name, doc in files
-        for rule in doc.rules
-        if id(rule) not in taken
-    ]  # fmt: skip
-    return sorted(found, key=lambda s: (int(s.id.rpartition("-")[2]), s.file, s.line))
+    @property
+    def mine(self) -> bool:
+        """Says whether reflectd may change it."""
+        return self.note in {"", "edited"}
 
 
-def reconcile(
+def matched(
     journal: Journal, files: Sequence[tuple[str, Document]], ours: Iterable[Mapping[str, Any]], day: str
-) -> None:
-    """Make the journal say what the files say, in place. ``ours``: entries that this journal had once, also
-    if it was thrown away since.
+) -> list[Standing]:
+    """All rules and preferences by their ids, those of others too; the journal is made to say what the files
+    (name and document) say, in place. ``ours``: entries that this journal had once, also if it was thrown
+    away since.
     """
     rules: list[Entry] = journal["learned_rules"]
-    claimed = _claimed(rules, files)
-    taken, ids = {id(rule) for _, rule in claimed.values()}, {entry["id"] for entry in rules}
     known = {(entry["id"], entry["content"]): entry for entry in ours}
+    ids = {entry["id"] for entry in rules}
+    claimed = {entry["id"]: place for entry in rules if (place := _place_of(entry, files))}
+    taken = {id(rule) for _, rule in claimed.values()}
+    others = []
     for name, doc in files:
         for rule in doc.rules:
             entry = known.get((rule.id, rule.text))
-            if id(rule) not in taken and entry is not None and rule.id not in ids:
+            if id(rule) in taken:
+                continue
+            if entry is not None and rule.id not in ids:
                 rules.append({**entry, "file": name})
                 ids.add(rule.id)
                 claimed[rule.id] = (name, rule)
+            else:
+                others.append(_of_file(rule, name, soft=doc.form is PREFERENCES))
     for entry in rules:
-        if entry.get("file") == WORKSHOP:
-            continue
-        place = claimed.get(entry["id"])
-        if place is None:
-            if entry["active"]:
-                entry |= {"active": False, "archived_at": day, "reason": GONE}
-            continue
-        name, rule = place
-        entry["file"] = name
-        if rule.active and not entry["active"]:
-            entry["active"] = True
-            entry.pop("archived_at", None)
-            entry.pop("reason", None)
-        elif entry["active"] and not rule.active:
-            entry |= {"active": False, "archived_at": rule.day or day, "reason": rule.reason}
+        _follow(entry, claimed.get(entry["id"]), day)
+    rows = [*(_of_journal(entry, claimed.get(entry["id"])) for entry in rules), *others]
+    return sorted(rows, key=lambda s: (int(s.id.rpartition("-")[2]), s.file, s.line))
 
 
-def _claimed(entries: Sequence[Entry], files: Sequence[tuple[str, Document]]) -> dict[str, tuple[str, Rule]]:
-    """By id, the file and the line of each of the journal's rules: the same text before one that was edited,
-    its own file before another one.
+def by_hand(name: str, doc: Document, *, sentences: bool = False) -> list[Standing]:
+    """The lines of a file that somebody wrote by hand: those among its active rules; with ``sentences``
+    every sentence that is not archived.
     """
-    found: dict[str, tuple[str, Rule]] = {}
-    for entry in entries:
-        soft = entry["target"] == "workshop_preference"
-        places = [
-            (name, rule)
-            for name, doc in files
-            if (doc.form is PREFERENCES) == soft
-            for rule in doc.rules
-            if rule.id == entry["id"]
-        ]
-        places.sort(key=lambda p: (p[1].text != entry["content"], p[0] != entry.get("file"), not p[1].active))
-        if places and entry.get("file") != WORKSHOP:
-            found[entry["id"]] = places[0]
-    return found
+    soft = doc.form is PREFERENCES
+    return [
+        Standing("", text, True, soft, name, line=own.line, note="by hand")
+        for own in doc.own()
+        if own.part == "active" or (sentences and own.part != "archived")
+        for text in (_SENTENCE_END.split(own.text) if sentences else [own.text])
+    ]
+
+
+def _place_of(entry: Entry, files: Sequence[tuple[str, Document]]) -> tuple[str, Rule] | None:
+    """The file and the line of a rule of the journal: the same text before one that was edited, its own file
+    before another one.
+    """
+    soft = entry["target"] == "workshop_preference"
+    places = [
+        (name, rule)
+        for name, doc in files
+        if (doc.form is PREFERENCES) == soft
+        for rule in doc.rules
+        if rule.id == entry["id"] and entry.get("file") != WORKSHOP
+    ]
+    places.sort(key=lambda p: (p[1].text != entry["content"], p[0] != entry.get("file"), not p[1].active))
+    return places[0] if places else None
+
+
+def _follow(entry: Entry, place: tuple[str, Rule] | None, day: str) -> None:
+    """Make an entry of the journal say what its file says."""
+    if place is None:
+        if entry["active"] and entry.get("file") != WORKSHOP:
+            entry |= {"active": False, "archived_at": day, "reason": GONE}
+        return
+    entry["file"], rule = place
+    if rule.active and not entry["active"]:
+        entry["active"] = True
+        entry.pop("archived_at", None)
+        entry.pop("reason", None)
+    elif entry["active"] and not rule.active:
+        entry |= {"active": False, "archived_at": rule.day or day, "reason": rule.reason}
 
 
 def _of_journal(entry: Entry, place: tuple[str, Rule] | None) -> Standing:
-    name, file = entry["id"], str(entry.get("file", ""))
-    found = Standing(
-        name,
-        entry["content"],
+    _, rule = place or ("", None)
+    return Standing(
+        entry["id"],
+        rule.text if rule else entry["content"],
         entry["active"],
         entry["target"] == "workshop_preference",
-        file,
+        str(entry.get("file", "")),
         str(entry.get("promoted_at", "")),
         str(entry.get("archived_at", "")),
         str(entry.get("reason", "")),
-        content=entry["content"],
-        sources=tuple(entry["source_signals"]),
+        rule.line if rule else 0,
+        "edited" if rule and rule.text != entry["content"] else "",
+        tuple(entry["source_signals"]),
+        rule,
     )
-    if place is None:
-        gone = found.active and file != WORKSHOP
-        return replace(found, active=False, note="gone") if gone else found
-    file, rule = place
-    archived, reason = (rule.day or found.archived, rule.reason or found.reason)
-    if rule.active:
-        archived = reason = ""
-    return replace(
-        found, text=rule.text, active=rule.active, file=file, archived=archived, reason=reason,
-        line=rule.line, note="edited" if rule.text != found.content else "", rule=rule,
+
+
+def _of_file(rule: Rule, name: str, *, soft: bool) -> Standing:
+    """Another person's."""
+    learned, archived = (rule.day, "") if rule.active else ("", rule.day)
+    return Standing(
+        rule.id, rule.text, rule.active, soft, name, learned, archived, rule.reason, rule.line, "another",
+        rule=rule,
     )  # fmt: skip
 
 
 # --- how rules wear ------------------------------------------------------------------------------------
-
-CONTRADICTED: Final = 2
-"""How often a person must have contradicted a rule before unlearning it is suggested (FR8)."""
-STALE_DAYS: Final = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +185,12 @@ class Wear:
 
     @property
     def worn(self) -> bool:
-        """Whether unlearning it is suggested."""
+        """Says whether unlearning it is suggested."""
         return self.contradicted >= CONTRADICTED
 
     @property
     def stale(self) -> bool:
-        """Whether nobody said it for long."""
+        """Says whether nobody said it for long."""
         return self.days > STALE_DAYS
 
 
@@ -203,11 +206,8 @@ def wear(row: Standing, signals: Iterable[Mapping[str, Any]], today: str) -> Wea
         elif last > row.learned and row.id in against(signal):
             times += signal["occurrences"] if first > row.learned else 1
             by.append(signal["id"])
-    return Wear(times, tuple(by), said, _days(said, today))
-
-
-def _days(since: str, today: str) -> int:
     try:
-        return max(0, (date.fromisoformat(today) - date.fromisoformat(since)).days)
+        days = (date.fromisoformat(today) - date.fromisoformat(said)).days
     except ValueError:
-        return 0
+        days = 0
+    return Wear(times, tuple(by), said, max(0, days))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -283,7 +284,7 @@ def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> Non
     host.types('unlearn "rule about npm"')
     (entry,) = answer(host.runs("unlearn", "rule about npm"))["ask"]
     (asked,) = entry["input"]["questions"]
-    assert '"Use npm, not yarn" [rule-001 in CLAUDE.md]' in asked["question"]
+    assert '"Use npm, not yarn" [rule-001 in CLAUDE.md:5]' in asked["question"]
     host.asks(entry["input"], "Archive it")
     assert applied(host, entry)["done"][0]["status"] == "archived"
     assert "### Archived Rules" in rules(host.box)
@@ -487,11 +488,11 @@ def test_an_answer_survives_the_daemon(box: Sandbox) -> None:
 def test_what_is_stored_is_checked_when_it_is_read() -> None:
     """A proposal of another form is none, whatever the file holds."""
     made = Proposal("t", "s", 1, "pattern", "Use bun", "CLAUDE.md", "a preference", signals=("sig-001",))
-    again = stored(json.loads(json.dumps(made.object())))
+    again = stored(json.loads(json.dumps(asdict(made))))
     assert again is not None
     assert question(again) == question(made)
     changes = ({"at": "1"}, {"stands": [{}]}, {"kind": "x"}, {"text": 1}, {"quotes": [1]})
-    for wrong in (None, [], {}, *(made.object() | change for change in changes)):
+    for wrong in (None, [], {}, *(asdict(made) | change for change in changes)):
         assert stored(wrong) is None
 
 

@@ -46,13 +46,13 @@ def test_all_pages_are_read_and_odd_sessions_left_out(box: Sandbox) -> None:
 
     with Daemon(box), WireHost(box.socket, box.project, answer) as host:
         found = list(pages(where(box), box.project))
-        assert [page.after for page in found] == ["005:ses_1", "006:ses_2"]
-        first, second = (t for page in found for t in page.sessions)
+        assert [after for _, after in found] == ["005:ses_1", "006:ses_2"]
+        first, second = (t for transcripts, _ in found for t in transcripts)
         messages = [(True, "Set it up"), (False, "With npm?"), (True, "No, use bun")]
         assert [(m.human, m.text) for m in first.messages] == messages
         assert (second.session, second.messages) == ("ses_2", ())
         assert host.kinds("providers") == ["history", "history"]
-        assert [page.after for page in pages(where(box), box.project, "005:ses_1")] == ["006:ses_2"]
+        assert [after for _, after in pages(where(box), box.project, "005:ses_1")] == ["006:ses_2"]
 
 
 @pytest.mark.parametrize(

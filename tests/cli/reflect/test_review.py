@@ -10,8 +10,7 @@ import signal
 import pytest
 
 from daemon.learning.rules.candidates import for_a_model
-from daemon.learning.rules.changes import changes_of
-from daemon.learning.rules.findings import unread
+from daemon.learning.rules.learned_rules import changes_of
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves
@@ -198,7 +197,7 @@ def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
         terminal.ends()
         text = leaves(terminal, "s")
     assert "dismissed: 1, skipped for now: 1" in text
-    assert [c.text for c in for_a_model(unread(book_of(box)))] == ["Never mind, it always fails"]
+    assert [c.text for c in for_a_model(book_of(box).unread())] == ["Never mind, it always fails"]
 
 
 def test_the_wording_can_be_edited(box: Sandbox) -> None:

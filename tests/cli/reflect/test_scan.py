@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from daemon.learning.rules.candidates import SEEN
-from daemon.learning.rules.findings import unread
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
@@ -171,11 +170,11 @@ def test_ended_at_any_time_nothing_is_lost_or_counted_twice(box: Sandbox, how: s
     process.send_signal(how)
     process.communicate()
     asked(box)
-    found = unread(book_of(box))
+    found = book_of(box).unread()
     assert max(c.sessions for c in found if c.text == STRICT) == SEEN
     assert len(found) == 2 + 60 * 40, "and what opens each session"
     asked(box)
-    assert unread(book_of(box)) == found
+    assert book_of(box).unread() == found
 
 
 @pytest.mark.shows("RULES-13")
@@ -185,7 +184,7 @@ def test_two_scans_at_once_lose_nothing(box: Sandbox) -> None:
         session(box, f"{n:02d}", STRICT, "Always run lint first")
     started = [scanning(box) for _ in range(2)]
     assert [p.communicate() and p.returncode for p in started] == [0, 0]
-    assert [c.sessions for c in unread(book_of(box))] == [20, 20, 20]
+    assert [c.sessions for c in book_of(box).unread()] == [20, 20, 20]
 
 
 @pytest.mark.shows("POISON_PATH-4")

@@ -7,14 +7,12 @@ import re
 
 import pytest
 
-from daemon.clock import SystemClock
-from daemon.learning.rules.journal import Adding, Journal, Polarity, Seen, Severity, Type
-from daemon.learning.rules.journal_file import ProjectJournal
+from daemon.learning.rules.journal import Adding, Kind, Reading, Severity, Sighting
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, journal
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import archive, learned, promote
+from tests.support.reflecting import book_of, learned
 
 ACTIONS = (
     "review",
@@ -31,16 +29,12 @@ ACTIONS = (
 )
 
 
-def heard(box: Sandbox, *said: tuple[str, Severity], kind: Type = "correction") -> None:
+def heard(box: Sandbox, *said: tuple[str, Severity], kind: Kind = "correction") -> None:
     """Each of these in one session, as a model read it."""
-
-    def edit(found: Journal) -> None:
-        adding = Adding(found)
-        polarity: Polarity = "negative" if kind == "feedback" else ""
+    with book_of(box).change() as draft:
+        adding = Adding(draft.journal)
         for n, (text, severity) in enumerate(said):
-            adding.add(Seen(kind, text, severity, "2026-11-20", "s1", f"{kind}{n}", polarity))
-
-    ProjectJournal(box.project, box.state, SystemClock()).change(edit)
+            adding.add(Reading(kind, text, severity), Sighting("s1", f"{kind}{n}", "2026-11-20"))
 
 
 @pytest.mark.shows("AC-REFLECT-10")
@@ -51,13 +45,11 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
         box, ("Always run lint first", "high"), ("Use strict mode", "medium"), ("Answer in English", "high")
     )
 
-    def decide(found: Journal) -> None:
-        names = [s["id"] for s in found["signals"] if "English" in s["content"]]
-        promote(found, names, content="Answer in English", target="claude_md", file="CLAUDE.md", day="d")
-        promote(found, [], content="Use tabs", target="claude_md", file="CLAUDE.md", day="d")
-        archive(found, "rule-002", reason="spaces", day="d")
-
-    ProjectJournal(box.project, box.state, SystemClock()).change(decide)
+    with book_of(box).change() as draft:
+        draft.journal["signals"][2]["status"] = "promoted"
+        for n, text in enumerate(("Answer in English", "Use tabs"), 1):
+            rule = {"id": f"rule-00{n}", "content": text, "file": "CLAUDE.md", "active": n == 1}
+            draft.journal["learned_rules"].append(rule | {"target": "claude_md", "source_signals": []})
     active = "### Active Rules\n- **[rule-001]** Answer in English (learned: 2026-11-20)\n"
     archived = "### Archived Rules\n- **[rule-002]** Use tabs (archived: 2026-11-20)\n"
     box.file("CLAUDE.md", f"## Learned Rules (via /reflect)\n\n{active}\n{archived}")
@@ -76,7 +68,7 @@ def test_reflect_status_shows_journal_summary(box: Sandbox) -> None:
 @pytest.mark.shows("FR3")
 def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
     """They are never suggested, however often they come up, so they do not wait for anything."""
-    heard(box, ("This broke the login flow.", "low"), kind="feedback")
+    heard(box, ("This broke the login flow.", "low"), kind="negative")
     heard(box, ("Use strict mode", "medium"))
     found = asked(box, "status")
     assert [s["type"] for s in found["feedback"]] == ["feedback"]
@@ -95,18 +87,14 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
     file = box.project / "CLAUDE.md"
     file.write_text(file.read_text() + "- **[rule-009]** Use npm everywhere (learned: 2025-01-01)\n")
 
-    def later(found: Journal) -> None:
-        for rule in found["learned_rules"]:
+    with book_of(box).change() as draft:
+        for rule in draft.journal["learned_rules"]:
             rule["promoted_at"] = "2026-01-01"
-        found["learned_rules"][2]["promoted_at"] = book.day()
-        adding = Adding(found)
-        for n, (text, rule) in enumerate((("Use bun", 1), ("Use bun", 1), ("Never run lint first", 2))):
-            against = (f"rule-00{rule}",)
-            seen = Seen("correction", text, "low", "2026-02-01", f"s{n}", f"m{n}", "", against)
-            adding.add(seen)
-
-    book = ProjectJournal(box.project, box.state, SystemClock())
-    book.change(later)
+        draft.journal["learned_rules"][2]["promoted_at"] = book_of(box).day()
+        adding = Adding(draft.journal)
+        for n, (text, number) in enumerate((("Use bun", 1), ("Use bun", 1), ("Never run lint first", 2))):
+            reading = Reading("correction", text, "low", (f"rule-00{number}",))
+            adding.add(reading, Sighting(f"s{n}", f"m{n}", "2026-02-01"))
     before = file.read_text()
     found = asked(box, "status")["worn"]
     assert [(r["id"], r["contradicted"], r["suggest_unlearning"]) for r in found] == [

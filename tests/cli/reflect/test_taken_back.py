@@ -111,7 +111,7 @@ def test_reflect_unlearn_archives_or_removes_a_rule(box: Sandbox) -> None:
     box.file("CLAUDE.md", rules_file(box).replace("Use npm", "Use npm 11"))
     screen = yes(box, "reflect", "unlearn", "rule about npm", "--why", "we use bun now", answers=("1", "a"))
     assert "2  rule-002      Run the npm audit each week" in screen
-    assert 'Shall this rule no longer apply? "Use npm 11" [rule-001 in CLAUDE.md]' in screen
+    assert 'Shall this rule no longer apply? "Use npm 11" [rule-001 in CLAUDE.md:5]' in screen
     assert "**[rule-001]** Use npm 11 (archived: " in rules_file(box)
     assert ", reason: we use bun now)" in rules_file(box)
     yes(box, "reflect", "unlearn", "rule-002", "--delete", answers=("x",))
@@ -130,7 +130,7 @@ def test_a_no_and_no_terminal_unlearn_nothing(box: Sandbox) -> None:
     said(reflectd(box, "reflect", "unlearn", "npm", stdin=b"y\n\n"), 2, "do it on a terminal")
     found = shown(box, "reflect", "unlearn", "npm")
     assert (found["changed"], [p["stands"][0]["id"] for p in found["ask"]]) == (False, ["rule-001"])
-    said(reflectd(box, "reflect", "unlearn", "npm", "--dry-run"), 0, '"Use npm" [rule-001 in CLAUDE.md]')
+    said(reflectd(box, "reflect", "unlearn", "npm", "--dry-run"), 0, '"Use npm" [rule-001 in CLAUDE.md:5]')
     said(reflectd(box, "reflect", "unlearn", "docker"), 2, "no rule is like 'docker'")
     assert rules_file(box) == before
 

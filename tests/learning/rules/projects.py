@@ -12,6 +12,7 @@ from typing import Any
 
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
+from daemon.learning.rules.journal import checked
 from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
@@ -73,7 +74,7 @@ class Machine:
 
     def learn(self, text: str, **more: Any) -> Done:
         place = self.rules.places(soft=more.get("soft", False))[0]
-        return self.rules.learn(text, place, digest(place.read()), **more)
+        return self.rules.learn(text, place, **more)
 
     def mark(self, name: str = "CLAUDE.md") -> str:
         path = self.project / name
@@ -82,21 +83,10 @@ class Machine:
     def signals(self, *contents: str) -> list[str]:
         """Signals that wait, and their ids."""
         names = [f"sig-20251120-{i:03d}" for i in range(1, len(contents) + 1)]
-
-        more = {
-            "type": "correction",
-            "severity": "high",
-            "status": "pending",
-            "occurrences": 1,
-            "sightings": {},
-        }
-        seen = {"first_seen": "2025-11-20", "last_seen": "2025-11-20"}
-
-        def edit(journal: dict[str, Any]) -> None:
+        with self.rules.journal.change() as draft:
             for name, content in zip(names, contents, strict=True):
-                journal["signals"].append({"id": name, "content": content, **more, **seen})
-
-        self.rules.journal.change(edit)
+                signal = {"id": name, "type": "correction", "content": content, "severity": "high"}
+                draft.journal["signals"].append(checked({"signals": [signal]})["signals"][0])
         return names
 
     def status_of(self, name: str) -> str:

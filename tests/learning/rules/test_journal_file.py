@@ -1,20 +1,23 @@
-"""The journal as a file: where it is, one writer at a time, nothing lost, no secrets, links and damage."""
+"""The journal as a file, and what belongs to it in the state folder: one writer at a time, nothing lost."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.learning.rules.journal import Adding, Journal, Seen, dismiss, restore
-from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, ProjectJournal, place
+from daemon.learning.rules.candidates import Candidate, Finding, stored
+from daemon.learning.rules.journal import MAX_SIGNALS, Reading, Sighting, dismiss, restore
+from daemon.learning.rules.journal_file import FILE, MOST, OPENCODE_FILE, Draft, ProjectJournal, place
 from daemon.testing import FakeClock
-from tests.support.reflecting import promote
 from tests.support.secrets import TOKENS
 
 SECRET = TOKENS["anthropic"][0]
+NAME = "sig-20251127-001"
+LATER = 1_800_000_000_000
 
 
 @pytest.fixture
@@ -23,24 +26,53 @@ def book(tmp_path: Path) -> ProjectJournal:
     return ProjectJournal(tmp_path / "work", tmp_path / "state", FakeClock())
 
 
-def add(journal: Journal, content: str = "Use strict mode", message: str = "1") -> list[str]:
-    adding = Adding(journal)
-    adding.add(Seen("correction", content, "high", "2025-11-27", "s", message))
-    return adding.new
+def found(content: str = "Use strict mode", session: str = "a", message: str = "1") -> Finding:
+    seen = Sighting(session, message, "2025-11-27", "f.jsonl", 3)
+    return Finding(Candidate("", f"no, {content}", "I did not.", (), (seen,)), Reading("correction", content))
+
+
+def counted(book: ProjectJournal, *given: Finding, **more: Any) -> Draft:
+    return book.count(given or [found()], **more)
+
+
+def waiting(*keys: str) -> dict[str, Candidate]:
+    """Candidates of two sessions each."""
+    seen = {key: tuple(Sighting(s, f"{key}-{s}", "2025-11-27") for s in "ab") for key in keys}
+    return {key: Candidate(key, f"no, {key}", "I did not.", ("correction",), seen[key]) for key in keys}
+
+
+def later(book: ProjectJournal) -> ProjectJournal:
+    """The same project, years later, when its journal was thrown away."""
+    book.path.unlink()
+    return ProjectJournal(book.project, book.state.folder.parents[1], FakeClock(ms=LATER))
+
+
+# --- the file --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("FR2", "TR4", "PATH_DECISION-3")
 def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
-    """Its place, its form, the project's name and when it was created."""
+    """Its place, its form, the project's name and when it was created; a dry run and a block that raises
+    write nothing.
+    """
     assert book.read().journal["signals"] == []
-    assert not book.path.exists()
-    done = book.change(add)
-    assert (done.result, done.written, done.told) == (["sig-20251127-001"], True, ())
+    assert counted(book, cursors={"f": [1]}, kept=waiting("k"), dry_run=True).new == [NAME]
+    assert (book.path.exists(), book.state.folder.exists()) == (False, False)
+    assert (counted(book).new, counted(book).told) == ([NAME], [])
     assert book.path == book.project / ".claude/orchestration/temp/reflect-journal.json"
-    found = json.loads(book.path.read_bytes())
+    written = json.loads(book.path.read_bytes())
     begun = {"version": "1.0", "project": "work", "created": "2023-11-14T22:13:20.000+00:00"}
-    assert found | begun == found == book.read().journal
+    assert written | begun == written == book.read().journal
     assert book.path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UserError, match="no signal"):
+        _fails(book)
+    assert json.loads(book.path.read_bytes()) == written
+
+
+def _fails(book: ProjectJournal) -> None:
+    with book.change() as draft:
+        draft.journal["project"] = "other"
+        dismiss(draft.journal, ["sig-1"], "d")
 
 
 def test_where_only_opencode_works(tmp_path: Path) -> None:
@@ -48,8 +80,7 @@ def test_where_only_opencode_works(tmp_path: Path) -> None:
     assert place(tmp_path) == tmp_path / FILE
     (tmp_path / "opencode.json").write_text("{}")
     assert place(tmp_path) == tmp_path / OPENCODE_FILE
-    book = ProjectJournal(tmp_path, tmp_path / "state", FakeClock())
-    book.change(add)
+    counted(ProjectJournal(tmp_path, tmp_path / "state", FakeClock()))
     assert (tmp_path / ".reflection" / ".gitignore").exists()
     (tmp_path / "CLAUDE.md").write_text("")
     assert place(tmp_path) == tmp_path / OPENCODE_FILE
@@ -57,41 +88,22 @@ def test_where_only_opencode_works(tmp_path: Path) -> None:
     assert place(tmp_path) == tmp_path / FILE
 
 
-def test_the_folder_is_kept_out_of_git_unless_it_is_tracked(tmp_path: Path) -> None:
-    """A ``.gitignore`` of its own; none in a folder that git tracks something of."""
-    for tracked in (False, True):
-        project = tmp_path / str(tracked)
-        (project / ".git").mkdir(parents=True)
-        name = b".claude/orchestration/temp/notes.md" if tracked else b"src/main.py"
-        (project / ".git" / "index").write_bytes(b"DIRC" + bytes(60) + name)
-        book = ProjectJournal(project, tmp_path / "state", FakeClock())
-        book.change(add)
-        assert (book.path.parent / ".gitignore").exists() is not tracked
-
-
-def test_what_writes_nothing(book: ProjectJournal) -> None:
-    """A dry run, which says what would come of it; no change; an edit that fails."""
-    assert book.change(add, dry_run=True).result == ["sig-20251127-001"]
-    assert not book.path.exists()
-    book.change(add)
-    before = book.path.stat()
-    after: list[int] = []
-    done = book.change(add, after=lambda _journal, _result: after.append(1))
-    assert (done.result, done.written, after) == ([], False, [1])
-    with pytest.raises(UserError):
-        book.change(lambda journal: [add(journal, "Another", "2"), dismiss(journal, ["sig-1"], "d")])
-    assert book.path.stat().st_mtime_ns == before.st_mtime_ns
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_of_ours_is_kept_out_of_git(book: ProjectJournal, there: bool) -> None:
+    """A ``.gitignore`` of its own; none in a folder that was there, which git may track."""
+    if there:
+        book.path.parent.mkdir(parents=True)
+    counted(book)
+    assert (book.path.parent / ".gitignore").exists() is not there
 
 
 @pytest.mark.shows("I46")
 def test_what_is_written_has_no_secret(book: ProjectJournal) -> None:
     """Neither a signal nor a rule, whoever adds it."""
-
-    def edit(journal: Journal) -> None:
-        add(journal, f"Use the key {SECRET}")
-        promote(journal, [], content=f"Use {SECRET}", target="claude_md", file="CLAUDE.md", day="d")
-
-    book.change(edit)
+    with book.change() as draft:
+        for key, name in (("signals", NAME), ("learned_rules", "rule-001")):
+            entry = {"id": name, "type": "correction", "content": f"Use the key {SECRET}"}
+            draft.journal[key].append(entry)
     assert SECRET not in book.path.read_text()
     assert book.path.read_text().count("[redacted:") == 2
 
@@ -100,49 +112,49 @@ def test_what_is_written_has_no_secret(book: ProjectJournal) -> None:
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"signals": [{"id": "x"}]}', "[" * 100_000, "\xff"])
 def test_a_file_that_is_no_journal_is_kept(book: ProjectJournal, broken: str) -> None:
     """It is named, left alone while it is only read, and kept aside before a new one is written."""
-    book.change(add)
+    counted(book)
     book.path.write_bytes(broken.encode("latin-1"))
-    found = book.read()
-    assert found.journal["signals"] == []
-    assert f"{book.path} is no journal that can be used: " in found.problem
+    loaded = book.read()
+    assert loaded.journal["signals"] == []
+    assert f"{book.path} is no journal that can be used: " in loaded.problem
     assert book.path.read_bytes() == broken.encode("latin-1")
-    done = book.change(add)
+    with pytest.raises(UserError, match="the next scan begins a new one"):
+        book.usable()
+    draft = counted(book)
     (aside,) = book.path.parent.glob("*.corrupt-*")
     assert aside.read_bytes() == broken.encode("latin-1")
-    assert aside.name in done.told[0]
-    assert [s["id"] for s in book.read().journal["signals"]] == ["sig-20251127-001"]
+    assert aside.name in draft.told[0]
+    assert [s["id"] for s in book.usable()["signals"]] == [NAME]
 
 
 def test_a_dismissal_holds_when_the_journal_is_thrown_away(book: ProjectJournal) -> None:
     """The folder is called temp; the tombstone is in the state folder too, until it is taken back."""
-    name = "sig-20251127-001"
-    book.change(add)
-    for edit, status in (
-        (lambda journal: dismiss(journal, [name], "2025-11-28"), "dismissed"),
-        (lambda journal: restore(journal, [name]), "pending"),
-    ):
-        book.change(edit)
+    for status in ("dismissed", "pending"):
+        counted(book)
+        with book.change() as draft:
+            if status == "dismissed":
+                dismiss(draft.journal, [NAME], "2025-11-28")
+            else:
+                restore(draft.journal, [NAME])
         book.path.unlink()
-        book.change(add)
+        counted(book)
         assert [s["status"] for s in book.read().journal["signals"]] == [status]
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(book: ProjectJournal, tmp_path: Path) -> None:
     """A clone may ship them: neither the file nor a folder above it, and what they lead to stays as it is."""
-    project, other = tmp_path / "work", tmp_path / "other"
-    project.mkdir()
+    other = tmp_path / "other"
     other.mkdir()
-    (project / ".claude").symlink_to(other)
-    book = ProjectJournal(project, tmp_path / "state", FakeClock())
+    (book.project / ".claude").symlink_to(other)
     with pytest.raises(UserError, match="is a link: nothing is read or written there"):
-        book.change(add)
+        counted(book)
     assert "is a link" in book.read().problem
-    (project / ".claude").unlink()
+    (book.project / ".claude").unlink()
     book.path.parent.mkdir(parents=True)
     (other / "mine.json").write_text("{}")
     book.path.symlink_to(other / "mine.json")
     assert "it is a link" in book.read().problem
-    book.change(add)
+    counted(book)
     assert (other / "mine.json").read_text() == "{}"
     assert not book.path.is_symlink()
 
@@ -151,8 +163,69 @@ def test_where_there_can_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The home folder is no project; a folder that can't be written says so."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(UserError, match="is no project"):
-        ProjectJournal(tmp_path, tmp_path / "state", FakeClock()).change(add)
+        counted(ProjectJournal(tmp_path, tmp_path / "state", FakeClock()))
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".claude").write_text("a file")
     with pytest.raises(Unavailable, match="can't make the folder"):
-        ProjectJournal(tmp_path / "work", tmp_path / "state", FakeClock()).change(add)
+        counted(ProjectJournal(tmp_path / "work", tmp_path / "state", FakeClock()))
+
+
+# --- what belongs to it ----------------------------------------------------------------------------------
+
+
+def test_journal_words_and_cursors_are_written_together(book: ProjectJournal) -> None:
+    """New signals, and those that came up again; the same a second time is neither. The cursors of a journal
+    that was thrown away do not count, and its words are not shown beside a new signal, which has the same id.
+    """
+    assert counted(book, cursors={"f": [1]}, kept={}).new == [NAME]
+    assert counted(book, found(session="b", message="2"), cursors={"g": [2]}).again == [NAME]
+    draft = counted(book, found(), found(session="b", message="2"))
+    assert (draft.new, draft.again) == ([], [])
+    assert [q["session"] for q in book.state.load("quotes")[NAME]] == ["a", "b"]
+    assert book.cursors(book.read().journal) == {"f": [1], "g": [2]}
+    new = later(book)
+    assert new.cursors(new.read().journal) == {}
+    assert counted(new, found("Run lint first"), cursors={"g": [2]}).new == [NAME]
+    assert new.cursors(new.read().journal) == {"g": [2]}
+    assert [q["text"] for q in new.state.load("quotes")[NAME]] == ["no, Run lint first"]
+
+
+@pytest.mark.shows("I44")
+def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
+    """Signals, their words, cursors, and what a model decided."""
+    many = [found(f"Rule about thing {n}", "a", str(n)) for n in range(MAX_SIGNALS + 2)]
+    assert counted(book, *many).told == ["2 of the least signals were dropped: there are too many"]
+    assert len(book.state.load("quotes")) == MAX_SIGNALS + 1, "and when their journal was created"
+    names = [str(n) for n in range(MOST + 2)]
+    book.count((), cursors=dict.fromkeys(names, 1), nothing=dict.fromkeys(names, "none"))
+    assert list(book.cursors(book.read().journal)) == list(book.state.load("decided")) == names[2:]
+
+
+def test_somebody_words_what_waits(book: ProjectJournal) -> None:
+    """The signal has the sessions and quotes of all of them, and they are not asked about again, also when
+    another scan reads the same. Texts that teach nothing are dropped until that is taken back.
+    """
+    three = waiting("one", "two", "three")
+    book.count((), kept=three)
+    signal = book.word(["one", "two"], "Use strict  mode")
+    assert (signal["content"], signal["type"], signal["occurrences"]) == ("Use strict mode", "instruction", 2)
+    assert {q["text"] for q in book.state.load("quotes")[signal["id"]]} <= {"no, one", "no, two"}
+    book.count((), kept=three)
+    assert [c.key for c in book.unread()] == ["three"]
+    with pytest.raises(UserError, match="no message 'two' waits"):
+        book.word(["three", "two"], "x")
+    book.drop(["three"])
+    book.count((), kept=three)
+    assert (book.unread(), len(book.read().journal["signals"])) == ([], 1)
+    book.take_back(three["three"])
+    assert book.unread() == [three["three"]]
+
+
+def test_with_a_new_journal_words_are_read_anew(book: ProjectJournal) -> None:
+    """What became a signal of the old one waits again; what taught nothing does not."""
+    book.count((), kept=waiting("one", "two"))
+    book.word(["one"], "Use bun")
+    book.drop(["two"])
+    new = later(book)
+    new.count((), kept=waiting("one", "two"))
+    assert list(stored(new.state.load("candidates"))) == ["one"]

@@ -1,18 +1,28 @@
-"""Rules and preferences as a person changes them: file, journal and playbook in one step."""
+"""Rules and preferences as a person changes them: file and journal in one step, and the kept changes."""
 
 from __future__ import annotations
 
+import json
 import stat
+from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import UserError
+from daemon.learning.revisions import KEPT
+from daemon.learning.rules.learned_rules import Change, changes_of, entries
+from daemon.learning.state import ReflectState
 from tests.learning.rules.projects import Machine
 
 
 def test_a_rule_is_learned(machine: Machine) -> None:
-    """It stands in the file and in the journal, with its signals as sources, which are promoted."""
+    """It stands in the file and in the journal, with its signals as sources, which are promoted. The file
+    keeps its mode, and a link stays a link.
+    """
     machine.file.write_text("# Ours\n")
+    machine.file.chmod(0o600)
+    machine.file.rename(machine.project / "AGENTS.md")
+    machine.file.symlink_to("AGENTS.md")
     names = machine.signals("use strict typescript", "always strict")
     done = machine.learn("Always use TypeScript strict mode", signals=names)
     assert machine.text.startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
@@ -24,30 +34,19 @@ def test_a_rule_is_learned(machine: Machine) -> None:
         "source_signals": names,
         "promoted_at": "2025-11-27",
         "target": "claude_md",
-        "file": "CLAUDE.md",
+        "file": "AGENTS.md",
         "active": True,
     }
     assert [machine.status_of(name) for name in names] == ["promoted", "promoted"]
     assert (done.rule["id"], done.change.number) == ("rule-001", 1)
-
-
-def test_a_new_file_is_made_and_keeps_its_mode(machine: Machine) -> None:
-    """A new CLAUDE.md is readable as any file; one that is there keeps its mode, a link stays a link."""
-    machine.learn("Use bun")
-    assert stat.S_IMODE(machine.file.stat().st_mode) == 0o644
-    machine.file.chmod(0o600)
-    machine.file.rename(machine.project / "AGENTS.md")
-    machine.file.symlink_to("AGENTS.md")
-    machine.learn("Use tsc")
     assert machine.file.is_symlink()
-    assert "Use tsc" in machine.text
     assert stat.S_IMODE((machine.project / "AGENTS.md").stat().st_mode) == 0o600
-    assert {e["file"] for e in machine.journal()["learned_rules"]} == {"AGENTS.md"}
 
 
 def test_the_same_is_not_learned_twice(machine: Machine) -> None:
     """In other case or punctuation either; signals that ask for it become sources of that rule."""
     machine.learn("Use bun")
+    assert stat.S_IMODE(machine.file.stat().st_mode) == 0o644
     (name,) = machine.signals("use Bun!")
     with pytest.raises(UserError, match=r"rule-001 in CLAUDE\.md says that already: Use bun"):
         machine.learn("use  Bun.")
@@ -76,50 +75,51 @@ def test_texts_that_are_refused(machine: Machine, text: str, soft: bool, why: st
     assert machine.text == ""
 
 
-@pytest.mark.shows("FR7")
-def test_a_rule_takes_the_place_of_another(machine: Machine) -> None:
-    """The old one is archived with the reason, the new one added, in one change of the file."""
+@pytest.mark.shows("FR5", "FR7", "FR8", "PATH_DECISION-5")
+def test_a_rule_over_its_whole_life(machine: Machine) -> None:
+    """Replaced by another in one change of the file, archived, reworded, removed. A number is never given
+    twice, also when its rule is gone from file and journal.
+    """
     machine.learn("Use npm")
     machine.learn("Use bun", replaces=["rule-001"])
     assert "- **[rule-002]** Use bun (learned: 2025-11-27)\n" in machine.text
     assert "- **[rule-001]** Use npm (archived: 2025-11-27, reason: replaced by rule-002)\n" in machine.text
     assert machine.entries() == [("rule-001", "Use npm", False), ("rule-002", "Use bun", True)]
     assert len(machine.rules.changes.all()) == 2
-
-
-@pytest.mark.shows("FR5", "FR8")
-def test_a_rule_is_archived_removed_and_reworded(machine: Machine) -> None:
-    """A number is never given twice, also when its rule is gone from file and journal."""
-    machine.learn("Use npm")
-    machine.learn("Run lint")
-    machine.rules.unlearn("rule-001", machine.mark(), reason="bun is faster")
-    assert "- **[rule-001]** Use npm (archived: 2025-11-27, reason: bun is faster)\n" in machine.text
-    entry = machine.journal()["learned_rules"][0]
-    assert (entry["active"], entry["reason"]) == (False, "bun is faster")
-    with pytest.raises(UserError, match="rule-001 is archived already"):
-        machine.rules.unlearn("rule-001", machine.mark())
-    machine.rules.reword("rule-002", "Run lint before each commit", machine.mark())
-    assert "- **[rule-002]** Run lint before each commit (learned: 2025-11-27)\n" in machine.text
+    machine.rules.reword("rule-002", "Use bun for packages")
+    assert "- **[rule-002]** Use bun for packages (learned: 2025-11-27)\n" in machine.text
+    machine.rules.unlearn("rule-002", reason="npm is back")
+    archived = "- **[rule-002]** Use bun for packages (archived: 2025-11-27, reason: npm is back)\n"
+    assert archived in machine.text
+    entry = machine.journal()["learned_rules"][1]
+    assert (entry["active"], entry["reason"]) == (False, "npm is back")
+    with pytest.raises(UserError, match="rule-002 is archived already"):
+        machine.rules.unlearn("rule-002")
     for name in ("rule-001", "rule-002"):
-        machine.rules.unlearn(name, machine.mark(), delete=True)
+        machine.rules.unlearn(name, delete=True)
     assert "rule-00" not in machine.text
     assert machine.entries() == []
-    assert machine.learn("Use bun").rule["id"] == "rule-003"
+    assert machine.learn("Use pnpm").rule["id"] == "rule-003"
+    with pytest.raises(UserError, match="there is no rule 'rule-009'"):
+        machine.rules.unlearn("rule-009")
 
 
 def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> None:
-    """What the person was asked about is not what stands there any more."""
+    """What the person was asked about is not what stands there any more; a change of reflectd's own is no
+    edit.
+    """
     machine.learn("Use npm")
     seen = machine.mark()
-    machine.file.write_text(machine.text + "- mine\n")
+    machine.learn("Run lint")
     (place,) = machine.rules.places()
+    machine.rules.learn("Use tabs", place, seen)
+    machine.file.write_text(machine.text + "- mine\n")
     with pytest.raises(UserError, match=r"CLAUDE\.md was edited while you were asked"):
         machine.rules.learn("Use bun", place, seen)
     with pytest.raises(UserError, match="was edited while you were asked"):
         machine.rules.unlearn("rule-001", seen)
     assert machine.text.endswith("- mine\n")
-    assert machine.entries() == [("rule-001", "Use npm", True)]
-    assert [c.number for c in machine.rules.changes.all()] == [1]
+    assert [c.number for c in machine.rules.changes.all()] == [3, 2, 1]
 
 
 def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
@@ -135,7 +135,7 @@ def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
     assert (rows["rule-002"].active, rows["rule-002"].reason) == (False, "not in the file any more")
     assert (rows["rule-003"].text, rows["rule-003"].note) == ("Use tabs, always", "edited")
     assert [active for _, _, active in machine.entries()] == [True, True, True], "looking changes nothing"
-    machine.rules.unlearn("rule-003", machine.mark(), reason="prettier decides")
+    machine.rules.unlearn("rule-003", reason="prettier decides")
     assert "- **[rule-003]** Use tabs, always (archived: 2025-11-27" in machine.text
     assert [active for _, _, active in machine.entries()] == [False, False, False]
 
@@ -151,11 +151,11 @@ def test_another_s_rules_are_never_changed(machine: Machine) -> None:
         ("rule-001", "Use npm", "another"),
         ("rule-004", "Answer in English", "another"),
     ]
-    assert [s.own for s in found.statements[:3]] == [False, True, True]
+    assert [s.mine for s in found.statements[:3]] == [True, False, False]
     with pytest.raises(UserError, match=r"rule-004 in CLAUDE\.md:\d+ is somebody else's"):
-        machine.rules.unlearn("rule-004", machine.mark())
+        machine.rules.unlearn("rule-004")
     assert machine.learn("Run lint").rule["id"] == "rule-005"
-    machine.rules.unlearn("rule-001", machine.mark())
+    machine.rules.unlearn("rule-001")
     assert "- **[rule-001]** Use npm\n" in machine.text
     assert "**[rule-001]** Use bun (archived" in machine.text
 
@@ -169,17 +169,6 @@ def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
     assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
 
 
-def test_a_point_that_says_the_same_becomes_the_rule(machine: Machine) -> None:
-    """One fact, one home: it is taken out of the playbook, and comes back when the rule is undone."""
-    path = machine.points("Use bun.", "Use pathlib.")
-    done = machine.learn("use bun")
-    assert done.told == ("pat-001 of the playbook became rule-001",)
-    assert "pat-001" not in path.read_text()
-    assert machine.rules.playbook.history()[0].what == "pat-001 became rule-001"
-    assert machine.rules.undo().told == ("the playbook's point that said the same is back",)
-    assert "pat-001" in path.read_text()
-
-
 def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
     """Another program of that name, or a version that does not know the category: told, and nothing lost."""
     machine.workshop("echo \"Invalid value for '--category'\" >&2; exit 2")
@@ -190,29 +179,58 @@ def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
     assert [c.what for c in machine.rules.changes.all()] == ["learned rule-001"]
 
 
+def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
+    """Nothing is claimed."""
+    machine.workshop("kill -9 $PPID")
+    code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
+    assert machine.killed(1_000, code)
+    machine.path = "/nonexistent"
+    machine.learn("Run lint")
+    assert machine.entries() == [("rule-001", "Run lint", True)]
+
+
+def test_a_file_that_can_not_be_read_leaves_everything_as_it_was(machine: Machine) -> None:
+    """There is no change, journal and signals are untouched, and the message names the file."""
+    machine.learn("Prefer tabs", soft=True)
+    (name,) = machine.signals("use bun")
+    (place,) = machine.rules.places()
+    machine.file.mkdir()
+    with pytest.raises(UserError, match=r"CLAUDE\.md can't be used"):
+        machine.rules.learn("Use bun", place, signals=[name])
+    assert machine.status_of(name) == "pending"
+    assert [c.number for c in machine.rules.changes.all()] == [1]
+
+
 # --- undo
 
 
 def test_changes_are_undone_one_after_the_other(machine: Machine) -> None:
-    """The newest first, down to no file; an undo can be undone; a promoted signal waits again."""
+    """The newest first, down to no file; an undo can be undone; a promoted signal waits again. Each file is
+    undone by itself.
+    """
     (name,) = machine.signals("use bun")
     machine.learn("Use npm")
     machine.learn("Use bun", signals=[name], replaces=["rule-001"])
     texts = [machine.text]
-    machine.rules.unlearn("rule-002", machine.mark(), reason="no")
+    machine.rules.unlearn("rule-002", reason="no")
     texts.append(machine.text)
     assert machine.rules.undo().change.what == "undo of change 3 (archived rule-002)"
     assert (machine.text, machine.entries()[1]) == (texts[0], ("rule-002", "Use bun", True))
     assert machine.rules.undo(4).change.undoes == 4
     assert (machine.text, machine.entries()[1]) == (texts[1], ("rule-002", "Use bun", False))
-    machine.rules.undo()
-    machine.rules.undo()
-    assert machine.entries() == [("rule-001", "Use npm", True)]
+    machine.learn("Prefer short answers", soft=True)
+    machine.rules.undo(3)
+    machine.rules.undo(2)
+    assert machine.entries()[:1] == [("rule-001", "Use npm", True)]
     assert machine.status_of(name) == "pending"
+    machine.rules.undo(6)
+    assert not (machine.project / ".claude" / "memory" / "preferences.md").exists()
+    with pytest.raises(UserError, match="change 2 is undone already"):
+        machine.rules.undo(2)
     machine.rules.undo()
     assert (machine.file.exists(), machine.entries()) == (False, [])
     with pytest.raises(UserError, match="there is nothing to undo"):
-        machine.rules.changes.wanted()
+        machine.rules.undo()
 
 
 @pytest.mark.shows("I43")
@@ -231,27 +249,46 @@ def test_what_was_edited_since_is_never_overwritten(machine: Machine) -> None:
         machine.rules.undo(9)
 
 
-def test_two_files_are_counted_together(machine: Machine) -> None:
-    """A rule and a preference have their own numbers, and each is undone in its own file."""
-    machine.learn("Use npm")
-    machine.learn("Prefer short answers", soft=True)
-    machine.learn("Run lint")
-    machine.rules.undo(2)
-    assert not (machine.project / ".claude" / "memory" / "preferences.md").exists()
-    machine.rules.undo(3)
-    assert machine.entries() == [("rule-001", "Use npm", True)]
-    with pytest.raises(UserError, match="change 2 is undone already"):
-        machine.rules.changes.wanted(2)
-
-
 def test_a_journal_entry_that_was_changed_since_is_left_alone(machine: Machine) -> None:
     """Where no file says so, as with Workshop."""
     machine.workshop("exit 0", ":/usr/bin:/bin")
     machine.learn("Prefer short answers", soft=True)
-    machine.rules.unlearn("rule-001", "")
+    machine.rules.unlearn("rule-001")
     with pytest.raises(UserError, match="rule-001 was changed since; undo that first"):
         machine.rules.undo(1)
     (told,) = machine.rules.undo().told
     assert "Workshop is not told" in told
     machine.rules.undo()
     assert machine.entries() == []
+
+
+# --- the kept changes
+
+
+def test_the_newest_changes_stay(tmp_path: Path) -> None:
+    """As many as ``KEPT``, numbered through all files; of a folder that somebody edited, those that are whole
+    stay; one of an older version is read, with what the file was.
+    """
+    state = ReflectState(tmp_path / "state", tmp_path / "project")
+    changes, folder = changes_of(state), state.folder / "changes"
+    folder.mkdir(parents=True)
+    old = {"number": 7, "at": 5, "what": "learned rule-001", "file": "CLAUDE.md", "soft": False, "done": True}
+    old |= {"before": "b", "after": "a", "retired": 3, "rules": [], "signals": [], "undoes": 0}
+    (folder / "00000007.json").write_text(json.dumps(old | {"backup": "eJxTVvAvLSpWAAAHdwIN"}))
+    (found,) = changes.all()
+    assert (found.number, found.file, changes.before(found)) == (7, "CLAUDE.md", b"# Ours ")
+    for n in range(8, KEPT + 8):
+        entry = {"id": f"rule-{n:03d}", "content": "Use bun", "active": True}
+        made = Change(0, 1, "x", rules=((None, entry),), file=f"CLAUDE-{n}.md")
+        changes.keep(made, b"x", file=tmp_path / f"CLAUDE-{n}.md")
+    numbers = [c.number for c in changes.all()]
+    assert numbers == list(range(KEPT + 7, 7, -1))
+    assert entries(changes)[0]["id"] == f"rule-{KEPT + 7}"
+    good = json.loads((folder / f"{KEPT + 7:08d}.revision.json").read_text())
+    odd = [7, {"what": 7}, {"file": None}, {"by": []}, {"rules": [[1, 2]]}, {"rules": [[None]]}]
+    odd += [{"number": "2"}, {"rules": [1]}, {"content_before": "!"}, {"content_before": 1}]
+    for n, wrong in enumerate(odd, 900):
+        text = json.dumps({**good, "number": n, **wrong} if isinstance(wrong, dict) else wrong)
+        (folder / f"{n:08d}.json").write_text(text)
+    (folder / "notes.json").write_text("{}")
+    assert [c.number for c in changes.all()] == numbers

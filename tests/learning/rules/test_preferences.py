@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
+from daemon.learning.rules.places import for_preferences
 from daemon.learning.rules.preferences import (
     Preference,
     WorkshopRefused,
-    place,
     tell_workshop,
     those_that_count,
     vouch,
@@ -44,17 +44,6 @@ def program(tmp_path: Path, script: str) -> str:
     return str(path)
 
 
-def test_the_file_is_the_host_s(project: Path) -> None:
-    """Below .claude, where only opencode works below .reflection; a folder that is a link is refused."""
-    assert place(project).name == ".claude/memory/preferences.md"
-    (project / "opencode.json").write_text("{}")
-    assert place(project).name == ".reflection/preferences.md"
-    (project / "elsewhere").mkdir()
-    (project / ".claude").symlink_to("elsewhere")
-    with pytest.raises(UserError, match=r"\.claude is a link"):
-        place(project)
-
-
 @pytest.mark.shows("I51")
 def test_only_known_texts_count(project: Path, state: ReflectState) -> None:
     """Not a clone's, but what a person vouched for; no archived one; what no agent may be given says why."""
@@ -63,7 +52,7 @@ def test_only_known_texts_count(project: Path, state: ReflectState) -> None:
     data = Document(data, PREFERENCES).append("rule-003", "Prefer tabs", "2025-01-01")
     doc = Document(data, PREFERENCES)
     text = doc.archive(doc.rules[2], "2025-01-02", "no").decode()
-    path = place(project).path
+    path = for_preferences(project).path
     path.parent.mkdir(parents=True)
     path.write_text("Mine.\n\n" + text.replace("\n### Archived", "- Answer in German\n\n### Archived"))
     vouch(state, ["Answer in German"], 1)

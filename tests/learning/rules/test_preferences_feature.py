@@ -10,7 +10,6 @@ import pytest
 from daemon import config
 from daemon.engine import offering
 from daemon.files.safe import alone
-from daemon.learning.revisions import digest
 from daemon.learning.rules.feature import HEADING
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
@@ -42,7 +41,7 @@ class Person:
 
     def learns(self, text: str, *, soft: bool = True) -> None:
         (place,) = self.rules.places(soft=soft)
-        self.rules.learn(text, place, digest(place.read()), soft=soft)
+        self.rules.learn(text, place, soft=soft)
 
     async def opens(self, session: str, source: str = "startup") -> str:
         """What a session of Claude Code is given."""
@@ -153,8 +152,9 @@ async def test_preferences_come_before_points_and_what_is_a_rule_is_no_point(tmp
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, env)
     for text, soft in ((TEXT, True), ("use bun for packages", False)):
         (place,) = rules.places(soft=soft)
-        rules.learn(text, place, digest(place.read()), soft=soft)
-    rules.journal.change(lambda journal: bury(journal, "cache nothing on disk", "2025-01-01"))
+        rules.learn(text, place, soft=soft)
+    with rules.journal.change() as draft:
+        bury(draft.journal, "cache nothing on disk", "2025-01-01")
     _, given = await site.opens("s1")
     assert given.startswith(f"{HEADING}\n- {TEXT}\n\n")
     assert "Run make db first." in given

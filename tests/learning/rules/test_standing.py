@@ -8,8 +8,7 @@ import pytest
 
 from daemon.learning.rules import journal as journals
 from daemon.learning.rules.section import PREFERENCES, Document
-from daemon.learning.rules.standing import Standing, Wear, reconcile, standing, wear
-from tests.support.reflecting import promote
+from daemon.learning.rules.standing import Standing, Wear, by_hand, matched, wear
 
 DAY = "2025-11-27"
 
@@ -17,8 +16,9 @@ DAY = "2025-11-27"
 def journal(*rules: tuple[str, str, bool]) -> dict[str, Any]:
     found = journals.empty("p", "2025-01-01T00:00:00Z")
     for name, content, active in rules:
-        entry = promote(found, [], content=content, target="claude_md", file="CLAUDE.md", day="2025-01-01")
-        entry |= {"id": name, "active": active}
+        entry = {"id": name, "content": content, "source_signals": [], "promoted_at": "2025-01-01"}
+        entry |= {"target": "claude_md", "file": "CLAUDE.md", "active": active}
+        found["learned_rules"].append(entry)
     return found
 
 
@@ -38,14 +38,14 @@ def test_the_file_decides() -> None:
     })  # fmt: skip
     doc = document(("rule-002", "B two"), ("rule-003", "C three"))
     archived = Document(doc.archive(doc.rules[0], "2025-02-02", "why"))
-    reconcile(found, [("AGENTS.md", archived)], [], DAY)
+    matched(found, [("AGENTS.md", archived)], [], DAY)
     entries = {e["id"]: e for e in found["learned_rules"]}
     assert [e["active"] for e in found["learned_rules"]] == [False, False, True, True]
     assert entries["rule-001"]["reason"] == "not in the file any more"
     archived_as = {"reason": "why", "archived_at": "2025-02-02", "file": "AGENTS.md"}
     assert archived_as.items() <= entries["rule-002"].items()
     before = str(found)
-    reconcile(found, [("AGENTS.md", archived)], [], "2026-01-01")
+    matched(found, [("AGENTS.md", archived)], [], "2026-01-01")
     assert str(found) == before, "a second time changes nothing"
 
 
@@ -53,23 +53,37 @@ def test_what_was_ours_is_ours_again() -> None:
     """An entry that the journal lost comes back when its line stands there word for word; others' do not."""
     found, doc = journal(), document(("rule-001", "A one"), ("rule-002", "B two"))
     ours = journal(("rule-001", "A one", True), ("rule-002", "B other", True))["learned_rules"]
-    reconcile(found, [("CLAUDE.md", doc)], ours, DAY)
+    rows = matched(found, [("CLAUDE.md", doc)], ours, DAY)
     assert [e["id"] for e in found["learned_rules"]] == ["rule-001"]
-    assert [s.note for s in standing(found, [("CLAUDE.md", doc)])] == ["", "another"]
+    assert [s.note for s in rows] == ["", "another"]
 
 
 def test_of_two_lines_with_one_id_the_same_text_is_ours() -> None:
     """As a merge leaves them; the other one is another's."""
     doc = document(("rule-001", "Theirs"), ("rule-001", "Ours"))
-    rows = standing(journal(("rule-001", "Ours", True)), [("CLAUDE.md", doc)])
+    rows = matched(journal(("rule-001", "Ours", True)), [("CLAUDE.md", doc)], [], DAY)
     assert [(r.text, r.note, r.line) for r in rows] == [("Theirs", "another", 5), ("Ours", "", 6)]
 
 
 def test_a_preference_is_no_rule() -> None:
     """One id is looked for in the file of its kind only."""
     soft = Document(Document(b"", PREFERENCES).append("rule-001", "A one", DAY), PREFERENCES)
-    rows = standing(journal(("rule-001", "A one", True)), [("preferences.md", soft)])
-    assert [(r.soft, r.note) for r in rows] == [(False, "gone"), (True, "another")]
+    rows = matched(journal(("rule-001", "A one", True)), [("preferences.md", soft)], [], DAY)
+    assert [(r.soft, r.note, r.reason) for r in rows] == [
+        (False, "", "not in the file any more"),
+        (True, "another", ""),
+    ]
+
+
+def test_lines_by_hand() -> None:
+    """Those among the active rules; for a comparison each sentence outside of the archive."""
+    text = "# A\n\nOne. Two!\n\n## Learned Rules (via /reflect)\n### Active Rules\n- Mine\n"
+    doc = Document(f"{text}### Archived Rules\n- Old\n".encode())
+    assert [(s.text, s.where) for s in by_hand("CLAUDE.md", doc)] == [("Mine", "CLAUDE.md:7")]
+    rows = by_hand("CLAUDE.md", doc, sentences=True)
+    assert [(s.text, s.line, s.mine) for s in rows] == [
+        ("One.", 3, False), ("Two!", 3, False), ("Mine", 7, False),
+    ]  # fmt: skip
 
 
 ROW = Standing("rule-001", "Use npm", True, False, "CLAUDE.md", "2025-06-01", sources=("sig-001",))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.learning.rules.rules_file import chosen, every, places
-from daemon.learning.rules.section import RULES, Document
+from daemon.learning.rules.places import chosen, every, for_preferences, for_rules
+from daemon.learning.rules.section import Document
 
 
 class Project:
@@ -29,10 +29,10 @@ class Project:
         return path
 
     def found(self) -> list[str]:
-        return [place.name for place in places(self.path, self.env)]
+        return [place.name for place in for_rules(self.path, self.env)]
 
     def host(self, name: str) -> str:
-        place = chosen(places(self.path, self.env), name, RULES)
+        place = chosen(for_rules(self.path, self.env), name)
         return place.name if place else ""
 
 
@@ -62,7 +62,7 @@ def test_one_file(project: Project, files: dict[str, str], expected: str) -> Non
     """The one that is there or is imported; else CLAUDE.md, which both hosts read, or opencode's own."""
     for name, text in files.items():
         project.file(name, text)
-    (place,) = places(project.path, project.env)
+    (place,) = for_rules(project.path, project.env)
     assert place.name == expected
     assert place.read().decode() == files.get(expected, "")
     if "AGENTS.md" in files:  # the person reads why it is this one, or how Claude Code would read it
@@ -75,7 +75,7 @@ def test_a_link_makes_them_one(project: Project, link: str, target: str) -> None
     """The real file is the one; the link stays one when that is replaced."""
     project.file(target)
     (project.path / link).symlink_to(target)
-    (place,) = places(project.path, project.env)
+    (place,) = for_rules(project.path, project.env)
     assert (place.name, place.path) == (target, project.path / target)
 
 
@@ -93,12 +93,22 @@ def test_what_is_no_import(project: Project, text: str) -> None:
 
 
 def test_the_one_with_the_section_is_taken(project: Project) -> None:
-    """Of two unrelated files, on a terminal: where rules stand already, more of them go."""
+    """Of two unrelated files: where rules stand already, more of them go. Preferences have a file of their
+    own, below .claude, where only opencode works below .reflection.
+    """
     project.file("CLAUDE.md")
     agents = project.file("AGENTS.md")
     agents.write_bytes(Document(b"").append("rule-001", "Use bun", "2025-01-01"))
     assert project.host("") == "AGENTS.md"
-    assert [place.name for place in every(project.path, project.env)[0]] == ["CLAUDE.md", "AGENTS.md"]
+    names = ["CLAUDE.md", "AGENTS.md", ".claude/memory/preferences.md"]
+    assert [place.name for place in every(project.path, project.env)[0]] == names
+    (project.path / ".claude").symlink_to(project.home)
+    with pytest.raises(UserError, match=r"\.claude is a link"):
+        for_preferences(project.path)
+    (project.path / "opencode.json").write_text("{}")
+    for name in (".claude", "CLAUDE.md"):
+        (project.path / name).unlink()
+    assert for_preferences(project.path).name == ".reflection/preferences.md"
 
 
 def test_nothing_outside_of_the_project_is_touched(project: Project) -> None:
@@ -107,18 +117,19 @@ def test_nothing_outside_of_the_project_is_touched(project: Project) -> None:
     own.write_text("# Mine\n")
     (project.path / "CLAUDE.md").symlink_to(own)
     with pytest.raises(UserError, match=r"leads out of the project, to .*/home/\.claude/CLAUDE\.md"):
-        places(project.path, project.env)
+        for_rules(project.path, project.env)
     agents = project.file("AGENTS.md")
-    (place,) = places(project.path, project.env)
+    (place,) = for_rules(project.path, project.env)
     assert place.path == agents
     assert "leads out of the project" in place.note
     found, problems = every(project.path, project.env)
-    assert ([p.name for p in found], len(problems)) == (["AGENTS.md"], 1)
+    assert [p.name for p in found] == ["AGENTS.md", ".claude/memory/preferences.md"]
+    assert len(problems) == 1
     agents.unlink()
     (project.path / "CLAUDE.md").unlink()
     (project.path / ".claude").symlink_to(project.home / ".claude")
     with pytest.raises(UserError, match="leads out of the project"):
-        places(project.path, project.env)
+        for_rules(project.path, project.env)
     assert own.read_text() == "# Mine\n"
 
 
@@ -128,33 +139,33 @@ def test_a_host_s_own_folder_is_no_project(project: Project, name: str) -> None:
     folder = project.home / name
     folder.mkdir(parents=True, exist_ok=True)
     with pytest.raises(UserError, match="counts for all projects"):
-        places(folder, project.env | {"CLAUDE_CONFIG_DIR": str(project.home / "elsewhere")})
+        for_rules(folder, project.env | {"CLAUDE_CONFIG_DIR": str(project.home / "elsewhere")})
     with pytest.raises(UserError, match="is no project"):
-        places(project.home, project.env)
+        for_rules(project.home, project.env)
 
 
 def test_what_can_not_be_replaced_is_refused(project: Project) -> None:
     """A link to nowhere, a folder, and one file with two names, which a replacement would part."""
     (project.path / "CLAUDE.md").symlink_to("nowhere.md")
     with pytest.raises(UserError, match="leads nowhere"):
-        places(project.path, project.env)
+        for_rules(project.path, project.env)
     (project.path / "CLAUDE.md").unlink()
     (project.path / "CLAUDE.md").mkdir()
     with pytest.raises(UserError, match="not a regular file"):
-        places(project.path, project.env)
+        for_rules(project.path, project.env)
     (project.path / "CLAUDE.md").rmdir()
     os.link(project.file("AGENTS.md"), project.path / "CLAUDE.md")
     with pytest.raises(UserError, match="hard link"):
-        places(project.path, project.env)
+        for_rules(project.path, project.env)
 
 
 def test_a_file_that_can_not_be_read_is_told_with_its_path(project: Project) -> None:
     """Another encoding, or too large."""
     file = project.file("CLAUDE.md")
-    (place,) = places(project.path, project.env)
+    (place,) = for_rules(project.path, project.env)
     file.write_bytes("# Ü".encode("utf-16"))
     with pytest.raises(UserError, match=r"CLAUDE\.md is not changed: it is not UTF-8"):
-        place.document(RULES)
+        place.document()
     file.write_bytes(b"#" * (4 * 1024 * 1024 + 1))
     with pytest.raises(UserError, match=r"CLAUDE\.md can't be used: it is larger than"):
         place.read()

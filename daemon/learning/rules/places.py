@@ -1,8 +1,10 @@
-"""Which file of a project the learned rules go to: CLAUDE.md, or AGENTS.md where the project has it.
+"""The files of a project that hold rules and preferences.
 
-One file, never both: a link or an import (``@AGENTS.md``) makes them one. Nothing outside the project is ever
-touched, above all not the person's own ``~/.claude/CLAUDE.md``: whoever links there gets a ``UserError``. It
-only looks.
+Rules go to CLAUDE.md, or to AGENTS.md where the project has it: one file, never both. A link or an import
+(``@AGENTS.md``) makes them one. Nothing outside the project is ever touched, above all not the person's own
+``~/.claude/CLAUDE.md``: a link that leads there gives a ``UserError``. Preferences go to
+``.claude/memory/preferences.md``, in a project that only opencode works in to ``.reflection/preferences.md``;
+no folder on the way there may be a link. This module only looks.
 """
 
 from __future__ import annotations
@@ -15,37 +17,39 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import read_bytes
+from ..state import problem_of
 from .journal_file import OPENCODE_FILE
 from .journal_file import place as journal_place
-from .section import Document, decoded, scan
+from .section import PREFERENCES, RULES, Document, Form, decoded, scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from .section import Form
 
 LIMIT: Final = 4 * 1024 * 1024
 CLAUDE: Final = ("CLAUDE.md", ".claude/CLAUDE.md")
 AGENTS: Final = "AGENTS.md"
 HOSTS: Final = {"claude_code": CLAUDE, "opencode": (AGENTS,)}
 """Which of two files a host reads."""
+SOFT: Final = ".claude/memory/preferences.md"
+OPENCODE_SOFT: Final = ".reflection/preferences.md"
 _SPAN: Final = re.compile(r"`[^`]*`")
 _IMPORT: Final = re.compile(r"(?<!\S)@(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file for rules. ``name``: its path from the project. ``via``: the name that led to it, such as that
-    of a link. ``path``: the real file. ``note``: what a person should know of this choice.
+    """A file for rules or preferences. ``name``: its path from the project. ``via``: the name that led to it,
+    such as that of a link. ``path``: the real file. ``note``: a sentence for the person about this choice.
     """
 
     name: str
     via: str
     path: Path
     note: str = ""
+    form: Form = RULES
 
     def read(self) -> bytes:
-        """What it holds, nothing when it is not there. Raises ``Unavailable`` and ``UserError``."""
+        """Its bytes, none when it is not there. Raises ``Unavailable`` and ``UserError``."""
         try:
             return read_bytes(self.path, LIMIT, follow=False) or b""
         except OSError as error:
@@ -53,21 +57,29 @@ class Place:
         except ValueError as error:
             raise UserError(f"{self.path} can't be used: {error}") from None
 
-    def document(self, form: Form) -> Document:
+    def document(self) -> Document:
         """The same as a document. Raises ``Unavailable`` and ``UserError``."""
         data = self.read()
         try:
-            return Document(data, form)
+            return Document(data, self.form)
         except UserError as error:
             raise UserError(f"{self.path} is not changed: {error}") from None
 
 
 def only_opencode(project: Path) -> bool:
-    """Whether nothing but opencode works in this project, as far as its files tell."""
+    """Says whether nothing but opencode works in this project, as far as its files tell."""
     return journal_place(project) == project / OPENCODE_FILE
 
 
-def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
+def for_preferences(project: Path) -> Place:
+    """The project's file of preferences, there or not. Raises ``UserError`` for a folder that is a link."""
+    name = OPENCODE_SOFT if only_opencode(project) else SOFT
+    if problem := problem_of(project, project / name):
+        raise UserError(problem)
+    return Place(name, name, project / name, form=PREFERENCES)
+
+
+def for_rules(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
     """The file for the project's rules; two, when it has two that have nothing to do with each other.
 
     One that is not there yet is named too. Raises ``UserError`` when there is none that may be written.
@@ -77,22 +89,17 @@ def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
         raise UserError(f"{project} is no project")
     names = [name for name in CLAUDE if os.path.lexists(root / name)][:1]
     names += [AGENTS] if os.path.lexists(root / AGENTS) else []
+    only = only_opencode(Path(project))
     if not names:
-        return (_place(root, AGENTS if only_opencode(Path(project)) else CLAUDE[0], env),)
-    found, refused = list[Place](), list[UserError]()
-    for name in names:
-        try:
-            found.append(_place(root, name, env))
-        except UserError as error:
-            refused.append(error)
+        return (_place(root, AGENTS if only else CLAUDE[0], env),)
+    found, refused = _places(root, names, env)
     if not found:
-        raise refused[0]
-    if refused:
-        return (replace(found[0], note=str(refused[0])),)
+        raise UserError(refused[0])
     if len(found) < 2:
-        alone = names[0] == AGENTS and not only_opencode(Path(project))
-        note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md" if alone else ""
-        return (replace(found[0], note=note or found[0].note),)
+        note = refused[0] if refused else found[0].note
+        if names == [AGENTS] and not only:
+            note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md"
+        return (replace(found[0], note=note),)
     claude, agents = found
     if claude.path == agents.path:
         return (claude if claude.via == claude.name else agents,)
@@ -106,29 +113,38 @@ def places(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
     return (claude, agents)
 
 
-def every(project: str | Path, env: Mapping[str, str]) -> tuple[list[Place], list[str]]:
-    """Each file of the project that may hold rules, once, and what is wrong with those that can't be used."""
+def every(project: Path, env: Mapping[str, str]) -> tuple[list[Place], list[str]]:
+    """Each file of the project that may hold rules or preferences, once, and the problems of the others."""
     root = Path(os.path.realpath(project))
-    found, problems = dict[Path, Place](), list[str]()
-    for name in (*CLAUDE, AGENTS):
-        if os.path.lexists(root / name):
-            try:
-                place = _place(root, name, env)
-            except UserError as error:
-                problems.append(str(error))
-            else:
-                found.setdefault(place.path, place)
-    return list(found.values()), problems
+    there = [name for name in (*CLAUDE, AGENTS) if os.path.lexists(root / name)]
+    found, problems = _places(root, there, env)
+    once = {place.path: place for place in reversed(found)}
+    places = [place for place in found if once[place.path] is place]
+    try:
+        places.append(for_preferences(project))
+    except UserError as error:
+        problems.append(str(error))
+    return places, problems
 
 
-def chosen(found: Sequence[Place], host: str, form: Form) -> Place | None:
+def chosen(found: Sequence[Place], host: str = "") -> Place | None:
     """The one for this host, or the only one that has the section already; None when a person must say."""
     if len(found) == 1:
         return found[0]
-    if host in HOSTS:
-        return next(place for place in found if place.via in HOSTS[host])
-    with_section = [place for place in found if place.document(form).there]
-    return with_section[0] if len(with_section) == 1 else None
+    with_section = [place for place in found if place.document().there]
+    if len(with_section) == 1:
+        return with_section[0]
+    return next((place for place in found if place.via in HOSTS.get(host, ())), None)
+
+
+def _places(root: Path, names: Sequence[str], env: Mapping[str, str]) -> tuple[list[Place], list[str]]:
+    found, problems = list[Place](), list[str]()
+    for name in names:
+        try:
+            found.append(_place(root, name, env))
+        except UserError as error:
+            problems.append(str(error))
+    return found, problems
 
 
 def _place(root: Path, name: str, env: Mapping[str, str]) -> Place:
@@ -155,13 +171,10 @@ def _global_folders(env: Mapping[str, str]) -> set[Path]:
 
 
 def _imports(place: Place, target: Path) -> bool:
-    """Whether this file imports that one, as Claude Code reads it: outside of code."""
+    """Says whether this file imports that one, as Claude Code reads it: outside of code."""
     try:
         lines = scan(decoded(place.read()))
     except (UserError, Unavailable):
         return False
-    for line in lines:
-        for name in () if line.code else _IMPORT.findall(_SPAN.sub(" ", line.text)):
-            if os.path.realpath(place.path.parent / name.rstrip(".,;:)")) == str(target):
-                return True
-    return False
+    names = (name for line in lines if not line.code for name in _IMPORT.findall(_SPAN.sub(" ", line.text)))
+    return any(os.path.realpath(place.path.parent / n.rstrip(".,;:)")) == str(target) for n in names)
