@@ -22,8 +22,7 @@ from daemon.hosts.claude_code.transcript import TranscriptReader, with_sub_agent
 from daemon.hosts.opencode.messages import parse_transcript
 from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
-from daemon.replay.load import load, of_transcript
-from daemon.replay.run import replay
+from daemon.replay.cases import load, of_transcript, replay
 from harness.machine.sandbox import REPO
 
 HANG_S = 60.0

@@ -25,8 +25,7 @@ from daemon.core.settings import Settings
 from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
 from daemon.judge.case import Templates
-from daemon.replay.load import load
-from daemon.replay.run import replay
+from daemon.replay.cases import load, replay
 from evals import memory
 from evals.score import CHARS_PER_TOKEN
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from daemon.core.llm import Prompt
-    from daemon.replay.load import Loaded
+    from daemon.replay.cases import Loaded
 
 DATA: Final = Path(__file__).resolve().parents[1] / "tests" / "data"
 RECORDED: Final = (*(DATA / "claude").glob("*.jsonl"), *(DATA / "exports").glob("*.json"))

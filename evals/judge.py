@@ -29,8 +29,7 @@ from daemon.judge import prompts
 from daemon.judge.case import Templates
 from daemon.keys import load_keys
 from daemon.llm.select import providers
-from daemon.replay.load import Label, Loaded, load
-from daemon.replay.run import replay
+from daemon.replay.cases import Label, Loaded, load, replay
 from evals.replies import PROVIDER, Replies, check_dump, make_dump, nonce_of
 from evals.report import as_json, counted, table
 from evals.score import PENDING, Outcome, Score, score
@@ -38,7 +37,7 @@ from evals.score import PENDING, Outcome, Score, score
 if TYPE_CHECKING:
     from daemon.core.ports import Provider
     from daemon.core.settings import Settings
-    from daemon.replay.run import Replayed
+    from daemon.replay.cases import Replayed
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "data" / "judge"
 TUNING, FRESH = "tuning", "fresh"

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, get_args
 
 from daemon.engine.page import Share, wilson
-from daemon.replay.load import Expect
+from daemon.replay.cases import Expect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -70,7 +70,7 @@ def _run(argv: list[str], known: Mapping[str, tuple[str, str]]) -> int:
         return 0
     if rest and rest[0] in BELOW.get(verb, ()):
         verb, rest = rest[0], rest[1:]
-    verb = OLDER.get(verb, verb)
+    verb, *rest = *OLDER.get(verb, (verb,)), *rest
     if verb.startswith("-"):
         raise WrongArguments(f"unrecognized arguments: {verb}", f"{USAGE}\n")
     if verb not in known:

@@ -22,8 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "off": (".control.switch", "leave this project (or one session) alone"),
     "on": (".control.switch", "judge this project (or one session) again"),
     "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
-    "judge": (".verdicts.judge", "judge a saved case or a session, without a daemon"),
-    "backtest": (".backtest.backtest", "what reflectd would have done in your past sessions"),
+    "judge": (".judge.judge", "judge a case, a session or all past ones, without a daemon"),
     "learned": (".learned.learned", "all that was learned about this project: show, approve, take back"),
     "reflect": (".reflect.reflect", "what you keep correcting in past sessions, as rules to approve"),
     "playbook": (".learned.learned", "what agents learned about this project: its points"),
@@ -53,12 +52,12 @@ BELOW: dict[str, tuple[str, ...]] = {
 }
 """Verbs below a verb. Typed without it they do the same; the help lists them below it."""
 
-OLDER = {"case": "dispute"}
+OLDER = {"case": ("dispute",), "backtest": ("judge", "--past")}
 """Earlier spellings."""
 
 GROUPS = {
     "every day": ("status", "why", "history", "watch", "dashboard", "cost", "line", "off", "on"),
-    "verdicts": ("dispute", "judge", "backtest"),
+    "verdicts": ("dispute", "judge"),
     "what was learned": ("learned", "reflect", "playbook", "memory", "mcp"),
     "this machine": ("setup", "doctor", "config", "trust", "daemon", "uninstall"),
 }

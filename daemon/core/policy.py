@@ -77,7 +77,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "keypoints": LEARNING,
     "asked.reflect": ASKED,
     "asked.curate": ASKED,
-    # `reflectd backtest --provider`
+    # `reflectd judge --past --provider`
     "asked.judge": ASKED,
     "asked.judge.again": ASKED,
     "asked.judge.second": ASKED,

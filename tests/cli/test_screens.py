@@ -19,8 +19,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from daemon.cli.backtest import text
 from daemon.cli.control import status
+from daemon.cli.judge import report as judge_report
 from daemon.cli.learned import bootstrap, learned
 from daemon.cli.learned.bootstrap import Found, Plan, Run
 from daemon.cli.render import Paint
@@ -30,8 +30,7 @@ from daemon.core.verdict import FinalState
 from daemon.engine.page import wilson
 from daemon.learning.playbook.stretch import Past
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
-from daemon.replay.backtest import Report, Result
-from daemon.replay.sample import Precision
+from daemon.replay.report import Precision, Report, Result
 from daemon.replay.stops import Sign
 from harness.machine.sandbox import REPO
 
@@ -114,7 +113,7 @@ def bootstrap_lines(width: int) -> list[str]:
 
 def backtest_lines(width: int) -> list[str]:
     """A back-test by a model, over two weeks in three projects, with some answers of the person."""
-    report, at = Report("anthropic"), 1_763_985_600_000
+    figures, at = Report("anthropic"), 1_763_985_600_000
     states: tuple[tuple[FinalState, str, Sign], ...] = (
         ("complete", "", "went_on"),
         ("incomplete", "HIGH", "again"),
@@ -129,14 +128,14 @@ def backtest_lines(width: int) -> list[str]:
         project = ("/home/ada/shop", "/home/ada/blog\x1b[2J", "/srv/a-folder-with-a-very-long-name/shop")[
             n % 3
         ]
-        report.add(
+        figures.add(
             Result(
                 "claude-code", project, f"s{n // 3}", f"t{n}", at + n * 9_000_000, state, severity,
                 sign=sign, feedback="x" if state == "incomplete" else "", asks=True, calls=1 + n % 2,
                 cost=0.004 if n else None,
             )
         )  # fmt: skip
-    return text.lines(report, Precision(40, wilson(18, 20), 1), 48, paint(width))
+    return judge_report.lines(figures, Precision(40, wilson(18, 20), 1), 48, paint(width))
 
 
 VERBS: dict[str, Callable[[int], list[str]]] = {

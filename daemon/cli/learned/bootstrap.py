@@ -29,11 +29,11 @@ from ...hosts.claude_code.past import projects
 from ...learning.playbook.questions import of_stretch
 from ...learning.playbook.stretch import Past, of_past
 from ...paths import find_socket
+from ..judge.sessions import is_transcript_file, sessions
 from ..progress import Progress
 from ..render import Paint, clock, count, money, place, plain, print_json, short
 from ..setup.confirm import agreed
 from ..terminal import attended, say
-from ..verdicts.transcripts import is_transcript_file, sessions
 from .learned import About, Json
 
 if TYPE_CHECKING:

@@ -111,7 +111,7 @@ def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[t
         before = before[1:]
     elif len(before) == 1:
         yield from ((name, VERBS[name][1]) for name in below)
-    verb = OLDER.get(before[0], before[0])
+    verb = OLDER.get(before[0], before[:1])[0]
     if verb not in VERBS or verb == "daemon":
         return
     parser = _parser(build(verb), [verb, *before[1:]])

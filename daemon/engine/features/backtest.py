@@ -1,4 +1,4 @@
-"""What `reflectd backtest` asks the daemon for: a model, and opencode's past sessions.
+"""Answers `reflectd judge --past`: asks a model for it, and an open opencode for its past sessions.
 
 The command judges. Here the provider that the person named is asked, one prompt at a time, on the account
 ``asked``, within the caps; when the command goes away, the call ends with it. An opencode that is open is
@@ -60,7 +60,7 @@ class Backtest(Feature):
         self._instances = parts.instances
 
     def routes(self) -> Sequence[Route]:
-        """For `reflectd backtest`: the first two of them with `--provider`."""
+        """The first two of them are for `--provider`."""
         return (
             Route("GET", "limits", self._limits),
             Route("POST", "ask", self._ask),

@@ -45,7 +45,7 @@ def used(box: Sandbox) -> None:
     said(reflectd(box, "playbook", "add", "Tests need redis"), 0)
     said(reflectd(box, "reflect", "scan"), 0)
     said(reflectd(box, "backtest", box.project), 0)
-    assert {"reflect", "backtest.sqlite3"} <= set(os.listdir(box.state))
+    assert {"reflect", "backtest.jsonl"} <= set(os.listdir(box.state))
     said(reflectd(box, "start"), 0, "started")
     said(reflectd(box, "status"), 0, "nobody was asked yet")
 

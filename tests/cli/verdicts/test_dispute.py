@@ -13,8 +13,8 @@ from daemon.learning import tables
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
+from tests.cli.judge.test_judge import put
 from tests.cli.verdicts.folders import judged_in
-from tests.cli.verdicts.test_judge import put
 from tests.support.machine.command_line import reflectd, said
 
 

@@ -13,7 +13,7 @@ from daemon import config
 from daemon.core.verdict import Verdict
 from daemon.files.cases import CaseFolder
 from daemon.store import verdicts
-from daemon.store.backtests import Backtests
+from daemon.store.backtests import Backtests, Label
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.sandbox import REPO
 from tests.support.hosts.opencode_sim import SimDaemon
@@ -98,11 +98,11 @@ async def test_agreement_and_disputes_come_from_the_labels(site: Site) -> None:
 async def test_what_was_said_of_a_back_test_is_shown(site: Site) -> None:
     """Of each judge the share that was right, without the answers that are none; no back-test, no file."""
     assert (await site.page("quality"))["Back-test"]["rows"] == []
-    assert not (site.state / "backtest.sqlite3").exists()
-    with Backtests(site.state) as kept:
-        for number, answer in enumerate(("right", "right", "right", "complete", "unknown")):
-            kept.label("offline", f"mark{number}", answer, site.clock.ms)
-        kept.label("anthropic", "mark0", "right", site.clock.ms)
+    assert not (site.state / "backtest.jsonl").exists()
+    kept = Backtests(site.state)
+    for number, answer in enumerate(("right", "right", "right", "complete", "unknown")):
+        kept.add(Label("offline", f"mark{number}", answer))
+    kept.add(Label("anthropic", "mark0", "right"))
     other, rules = (r["cells"] for r in (await site.page("quality"))["Back-test"]["rows"])
     assert (rules[0], rules[1], rules[3]) == ("offline", 4, 1)
     assert rules[2] == pytest.approx({"share": 0.75, "low": 0.30, "high": 0.954}, abs=0.01)
@@ -111,9 +111,9 @@ async def test_what_was_said_of_a_back_test_is_shown(site: Site) -> None:
 
 async def test_a_back_test_that_cannot_be_read_is_told(site: Site) -> None:
     """Bad input: the page says what is wrong, and shows all the rest."""
-    (site.state / "backtest.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 20)
+    (site.state / "backtest.jsonl").mkdir()
     found = await site.page("quality")
-    assert "backtest.sqlite3" in found["Back-test"]["text"]
+    assert "backtest.jsonl" in found["Back-test"]["text"]
     assert found["Agreement with your labels"]["rows"][-1]["cells"][0] == "all"
 
 

@@ -21,7 +21,7 @@ from hypothesis import settings
 
 TESTS = Path(__file__).resolve().parents[2]
 FULL = {
-    "cli/backtest/test_backtest.py": "whole folders of sessions are judged",
+    "cli/judge/test_report.py": "whole folders of sessions are judged",
     "cli/control/test_restart.py": "daemons of other versions are installed and started",
     "cli/learned/test_bootstrap.py": "whole folders of sessions are read, the vendor's library asks",
     "cli/reflect/test_review.py": "a pseudo-terminal is driven",

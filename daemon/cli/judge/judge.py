@@ -1,9 +1,9 @@
 """``reflectd judge``: judges a saved case, an exported session or Claude Code's transcripts, without a
-daemon.
+daemon; with ``--past``, or as ``reflectd backtest``, all past sessions (``past``).
 
-Nothing is sent to an agent and nothing is stored. The person's settings say which provider judges; ``host``
-counts as ``auto``, because it needs a running agent. The limits on spending don't apply here: they count only
-the daemon's calls.
+Nothing is sent to an agent and no verdict is stored. The person's settings say which provider judges;
+``host`` counts as ``auto``, because it needs a running agent. The limits on spending
+don't apply here: they count only the daemon's calls.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from ...core.errors import UserError
 from ...core.fast import needs_second_look
 from ..render import Paint, count, money, plain, print_json, severity, short
-from ..settings import add_flags, load
-from ..terminal import say
+from ..settings import add_flags, load, look
+from ..terminal import add_flag, say
 
 if TYPE_CHECKING:
     import argparse
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from ...core.verdict import Verdict
     from ...judge.case import Templates
     from ...paths import Paths
-    from ...replay.load import Loaded
-    from ...replay.run import Replayed
+    from ...replay.cases import Loaded, Replayed
 
 INCOMPLETE = 10
 UNSCORED = 11
@@ -38,41 +37,64 @@ PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
 EPILOG = """FILE is a case that the daemon saved, a labelled case, the output of `opencode export`,
 a transcript of Claude Code (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin. It can also
 be the name of one of your cases (`reflectd dispute list`). --last judges Claude Code's newest session of
-this project. `reflectd backtest` judges all past sessions.
+this project.
+
+--past shows what reflectd would have done in your past sessions: all of Claude Code's, and those of an
+opencode that is open while the daemon runs; or those in a folder, where `opencode export SESSION >
+FOLDER/SESSION.json` writes one of opencode's. The fixed rules judge, for free. With --provider a model
+does, through the daemon: you are told first how many calls, tokens and USD that takes, and asked on the
+terminal. --label shows up to 20 of the feedbacks that would have been sent, one key for each, and says
+how often they were right. Nothing is sent to an agent. `reflectd backtest` is an earlier spelling.
 
 examples:
   reflectd judge .reflection/ses_58c3f0d91ffe_1760000001000.json
   opencode export ses_58c3f0d91ffe | reflectd judge -
   reflectd judge session.json --provider offline --json | jq .state
   reflectd judge --last
+  reflectd judge --past --days 30
+  reflectd judge --past ~/exports --json
+  reflectd judge --past --label
+  reflectd judge --past --days 7 --provider anthropic --dry-run
 
 exit codes: 0 complete, or it is the person's turn, or a guard ended the turn; 10 incomplete;
-11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file"""
+11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file.
+With --past: 0 shown; 1 a limit on spending, no answer of a model or the file system ended it, or you
+said no; 2 wrong arguments, no session, or nobody to ask; 130 Ctrl-C (run it again to go on)"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "judge",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("judge", epilog=EPILOG)
     parser.add_argument("file", metavar="FILE", nargs="?", help="the case or session, `-` for stdin")
     parser.add_argument("--last", action="store_true", help="Claude Code's newest session of this project")
+    parser.add_argument("--past", action="store_true", help="all past sessions, or those in the folder FILE")
+    parser.add_argument("--days", type=int, metavar="N", help="with --past: only the last N days")
+    parser.add_argument("--label", action="store_true", help="with --past: look at 20 feedbacks, one by one")
+    parser.add_argument("--dry-run", action="store_true", help="with --past: only show a model's cost")
     parser.add_argument("--verbose", "-v", action="store_true", help="show the evidence too")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the verdict object, as in verdict files",
-    )
+    parser.add_argument("--json", action="store_true", help="the verdict as in verdict files, or the report")
     parser.add_argument(
         "--provider", choices=PROVIDERS, help="who judges (your setting judge.provider; host means auto here)"
     )
+    add_flag(parser)
     add_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge and print. The exit code says what the verdict is."""
+    if args.past:
+        from . import past
+
+        if args.last:
+            raise UserError("give --last or --past")
+        return past.run(args, templates_of(look(args)[1]))
+    if args.days is not None or args.dry_run or args.label:
+        raise UserError("--days, --dry-run and --label go with --past")
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     import asyncio
 
     from ... import log
@@ -80,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     from ...llm.select import providers
 
     if (args.file is not None) == args.last:
-        raise UserError("give FILE or --last; `reflectd backtest` judges all past sessions")
+        raise UserError("give FILE or --last; --past judges all past sessions")
     settings, where = load(args)
     usual = "auto" if settings.judge.provider == "host" else settings.judge.provider
     chosen = args.provider or usual
@@ -94,9 +116,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(render(loaded, found, Paint())))
         for row in found.case.evidence.rows if args.verbose else ():
-            print(
-                "\n".join(Paint().row(f"    {'!' if row.open else ' '} {row.id:<4} ", short(row.text, 160)))
-            )
+            label = f"    {'!' if row.open else ' '} {row.id:<4} "
+            print("\n".join(Paint().row(label, short(row.text, 160))))
     return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
 
 
@@ -104,21 +125,19 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     """The case of FILE, or of the newest session."""
     from ...files.cases import CaseFolder, read_file
     from ...files.project import upward
-    from ...replay.load import load as load_case
-    from .transcripts import is_transcript_file, load_transcript, newest, told
+    from ...replay.cases import load as load_case
+    from .sessions import is_transcript_file, load_transcript, newest
 
+    templates = templates_of(where)
     if args.last:
-        skipped: list[tuple[Path, str]] = []
-        loaded = newest(os.environ, upward()[0], _templates(where), skipped)
-        told(skipped)
-        return loaded
+        return newest(os.environ, upward()[0], templates)
     if args.file == "-":
-        return load_case(sys.stdin.buffer.read(), "stdin", _templates(where))
+        return load_case(sys.stdin.buffer.read(), "stdin", templates)
     path = Path(args.file)
     path = path if path.exists() else CaseFolder(where.state_dir).find(args.file)
     if is_transcript_file(path):
-        return load_transcript(path, _templates(where))
-    return load_case(read_file(path), str(path), _templates(where))
+        return load_transcript(path, templates)
+    return load_case(read_file(path), str(path), templates)
 
 
 def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, object]:
@@ -133,7 +152,7 @@ def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, 
     return found
 
 
-def _templates(where: Paths) -> Callable[[str], Templates]:
+def templates_of(where: Paths) -> Callable[[str], Templates]:
     """The prompts that the daemon would use for a folder. A problem with one of them is printed on stderr."""
     from ...clock import SystemClock
     from ...files.prompts import TRUST_FILE, Prompts, Trust
@@ -156,7 +175,7 @@ async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Setting
     """The case judged, or what a guard decided about it."""
     from ...core.ports import Client
     from ...judge.flow import Opinion
-    from ...replay.run import Replayed, replay
+    from ...replay.cases import Replayed, replay
 
     if loaded.decided is not None:
         return Replayed(loaded.case, Opinion(None), loaded.decided, ())

@@ -1,32 +1,42 @@
-"""Files to cases: what the daemon saved, a labelled case, a session of opencode or of Claude Code.
+"""Files to cases (what the daemon saved, a labelled case, a session of opencode or Claude Code), and a case
+judged outside the daemon: the same flow, policy and decision, and nothing is sent.
 
 A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from
-an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files, and nothing is
-judged here. What can't be used raises ``UserError``: what is wrong, where, and what to do.
+an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files. What can't be used
+raises ``UserError``: what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
+from .. import log
+from ..clock import SystemClock
 from ..core.errors import BadReply, UserError
 from ..core.evidence import Ending, RowKind
 from ..core.guards import Limits, may_judge_messages
+from ..core.ports import drive
 from ..core.session import Session
 from ..core.transcript import Transcript
+from ..core.verdict import JudgedBy
+from ..engine.calls import Calls
 from ..hosts.claude_code.transcript import is_transcript, transcript_of
 from ..hosts.opencode.past import parse_export
 from ..judge.case import PROMPT_TOKENS, Case, Templates, make_case
-from ..judge.decide import Decision, skip
+from ..judge.decide import Decision, Round, decide, skip
+from ..judge.flow import Opinion, SecondLook, always, judge
+from ..store.ledger import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.llm import Prompt, Reply
+    from ..core.ports import Provider
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
 Source = Literal["saved", "labelled", "export", "transcript"]
@@ -222,3 +232,38 @@ def _text(found: Json, key: str) -> str:
 def _tags(found: Json) -> tuple[str, ...]:
     tags = found.get("tags")
     return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What judging a case gave, and the calls it took."""
+
+    case: Case
+    opinion: Opinion
+    decision: Decision
+    calls: tuple[Entry, ...]
+
+
+async def replay(
+    case: Case,
+    *providers: Provider,
+    timeout_s: float = 180.0,
+    limits: Limits | None = None,
+    second_look: SecondLook = always,
+) -> Replayed:
+    """Judge ``case`` with the first of ``providers`` that answers. A failure ends unscored."""
+    clock, entries = SystemClock(), list[Entry]()
+    calls = Calls(providers, clock, log.get("replay"), entries.append)
+    limits = limits or Limits()
+
+    async def ask(prompt: Prompt, left_s: float) -> Reply:
+        return await calls.ask(prompt, left_s, limits)
+
+    started = clock.monotonic()
+    opinion = await drive(judge(case, second_look=second_look), ask, clock, timeout_s)
+    if not opinion.provider:
+        opinion = replace(opinion, provider=providers[0].name)
+    ms = int((clock.monotonic() - started) * 1000)
+    session = Session(id=case.session, task=case.task, turn=case.turn, phase="judging")
+    decision = decide(Round(session, case, limits, case.at, JudgedBy(ms=ms)), opinion)
+    return Replayed(case, opinion, decision, tuple(entries))

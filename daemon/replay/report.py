@@ -1,5 +1,5 @@
-"""What a back-test says of many stops: how many of each state, by project and by week, what came next, and
-what it would cost a day.
+"""Figures of a back-test: how many stops of each state, by project and by week, what came next, what it would
+cost a day, and what a person's answers say of the feedbacks that would have been sent.
 
 A result is one stop; ``Report`` counts results as they come and keeps none of them. Times are in the zone of
 this machine. Pure but for that: reads no files.
@@ -7,25 +7,31 @@ this machine. Pure but for that: reads no files.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from pathlib import PurePath
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.orders import SendFeedback
+from ..core.shares import Share, wilson
 from ..core.verdict import FinalState
 from ..redact import redact_head
 from .stops import Sign, sign_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..judge.case import Case
     from ..judge.decide import Decision
     from ..judge.flow import Opinion
     from .stops import Prepared
 
+Answer = Literal["right", "complete", "awaiting_user", "unknown"]
+Mode = Literal["act", "observe"]
+SAMPLE: Final = 20  # feedbacks that a person looks at
+FEWEST: Final = 10  # answers below which nothing is proposed but to observe
+TRUSTED: Final = 70  # percent: the lower end of the interval from which acting is proposed
 Group = Literal["complete", "sent", "awaiting", "unscored", "stopped"]
 GROUPS: Final[tuple[Group, ...]] = ("complete", "sent", "awaiting", "unscored", "stopped")
 SIGNS: Final[tuple[Sign, ...]] = ("again", "went_on", "none")
@@ -232,11 +238,83 @@ def _a_day(number: float, days: int) -> float:
     return round(number / days, 4) if days else 0.0
 
 
-def names(projects: Sequence[str]) -> dict[str, str]:
-    """A short name for each folder: its last part, with a number where two have the same."""
-    found: dict[str, str] = {}
-    for path in projects:
-        base = PurePath(path).name or path or "(no folder)"
-        same = sum(name.partition(" #")[0] == base for name in found.values())
-        found[path] = f"{base} #{same + 1}" if same else base
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What the answers show. ``sent``: how many would have been sent in all. ``unknown``: looked at, with
+    no answer.
+    """
+
+    sent: int
+    share: Share
+    unknown: int
+
+    @property
+    def proposes(self) -> Mode:
+        """``act`` where the interval allows it."""
+        sure = self.share.of >= FEWEST and round(100 * self.share.low) >= TRUSTED
+        return "act" if sure else "observe"
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        said = f"of {self.sent:,} that would have been sent"
+        if not self.share.of:
+            return f"{said}, none was looked at with an answer"
+        low, high = round(100 * self.share.low), round(100 * self.share.high)
+        return f"{said}, {self.share.hits} of {self.share.of} looked at were right: {low}–{high} %"  # noqa: RUF001
+
+    def json(self) -> dict[str, object]:
+        """For scripts."""
+        share = self.share
+        known = {"looked_at": share.of, "right": share.hits, "unknown": self.unknown, "sent": self.sent}
+        if not share.of:
+            return {**known, "precision": None, "low": None, "high": None, "proposes": self.proposes}
+        figures = {"precision": share.value, "low": share.low, "high": share.high}
+        return {**known, **figures, "proposes": self.proposes, "sentence": self.sentence}
+
+
+def sample(sent: Iterable[tuple[str, Result]], size: int = SAMPLE) -> list[str]:
+    """The marks of at most ``size`` feedbacks, the same ones each time. Of each severity there are as many as
+    its share of all, and within one severity one project comes after the other, so that the share of right
+    ones in the sample stands for that of all. ``sent``: the mark and the result of each.
+    """
+    strata: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for mark, result in sent:
+        strata[result.severity].append((mark, result.project))
+    shares = _shares({name: len(found) for name, found in strata.items()}, size)
+    chosen = [mark for name, found in strata.items() for mark in _spread(found)[: shares[name]]]
+    return sorted(chosen, key=_place)
+
+
+def _shares(sizes: Mapping[str, int], size: int) -> Mapping[str, int]:
+    """How many of each stratum: its share, rounded so that they are ``size`` together; all where they fit."""
+    total = sum(sizes.values())
+    if total <= size:
+        return sizes
+    exact = {name: size * n / total for name, n in sizes.items()}
+    found = {name: int(share) for name, share in exact.items()}
+    by_rest = sorted(exact, key=lambda name: (found[name] - exact[name], name))
+    for name in by_rest[: size - sum(found.values())]:
+        found[name] += 1
     return found
+
+
+def _spread(candidates: Iterable[tuple[str, str]]) -> list[str]:
+    """Marks: one of each project, then a second one of each, and so on; which one, a digest says."""
+    rounds: list[tuple[int, str, str]] = []
+    seen: Counter[str] = Counter()
+    for mark, project in sorted(candidates, key=lambda c: _place(c[0])):
+        rounds.append((seen[project], _place(mark), mark))
+        seen[project] += 1
+    return [mark for *_, mark in sorted(rounds)]
+
+
+def _place(mark: str) -> str:
+    return sha256(mark.encode()).hexdigest()
+
+
+def precision(sent: Sequence[str], answers: Mapping[str, Answer]) -> Precision:
+    """``sent``: the marks of all that would have been sent; ``answers``: by mark."""
+    given = [answers[mark] for mark in sent if mark in answers]
+    known = [a for a in given if a != "unknown"]
+    return Precision(len(sent), wilson(sum(a == "right" for a in known), len(known)), len(given) - len(known))

@@ -1,21 +1,23 @@
-"""What ``reflectd backtest`` says to a person. Pure: a report in, lines out."""
+"""What ``reflectd judge --past`` says to a person. Pure: a report in, lines out."""
 
 from __future__ import annotations
 
 import time
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from ...core.words import PROVIDERS
-from ...replay.backtest import GROUPS, names
-from ...replay.sample import SIZE
-from ..render import count, money, plain, short, table
+from ...replay.report import GROUPS, SAMPLE
+from ..render import clock, count, money, place, plain, short, table
 
 if TYPE_CHECKING:
-    from ...replay.backtest import Count, Group, Report
-    from ...replay.sample import Precision
+    from collections.abc import Sequence
+
+    from ...replay.report import Count, Group, Precision, Report, Result
     from ..render import Paint, Style
 
 SHOWN: Final = 12  # projects and weeks
+TEXT: Final = 1_500  # characters of one feedback or answer
 NAME: Final = 18  # characters of a project's name
 TITLES: Final[dict[Group, str]] = {
     "complete": "complete",
@@ -129,6 +131,16 @@ def _named(report: Report) -> list[tuple[str, Count]]:
     return [(plain(short_names[path]), c) for path, c in found]
 
 
+def names(projects: Sequence[str]) -> dict[str, str]:
+    """A short name for each folder: its last part, with a number where two have the same."""
+    found: dict[str, str] = {}
+    for path in projects:
+        base = PurePath(path).name or path or "(no folder)"
+        same = sum(name.partition(" #")[0] == base for name in found.values())
+        found[path] = f"{base} #{same + 1}" if same else base
+    return found
+
+
 def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: Paint) -> list[str]:
     """One row for each, at most ``SHOWN``; with calls and cost where a model judged."""
     if not counted:
@@ -159,9 +171,9 @@ def _quality(quality: Precision, paint: Paint) -> list[str]:
         ]
     if not quality.sent:
         return paint.row("", "Nothing would have been sent, so there is nothing to look at.", "  ")
-    looked = min(SIZE, quality.sent)
+    looked = min(SAMPLE, quality.sent)
     said = (
-        f"Are they right? `reflectd backtest --label` shows {looked} of the {quality.sent:,}, one key each."
+        f"Are they right? `reflectd judge --past --label` shows {looked} of {quality.sent:,}, one key each."
     )
     return paint.row("", said, "  ")
 
@@ -174,3 +186,25 @@ def proposal(quality: Precision) -> str:
         'That is not enough to act: judge.mode = "observe" judges and sends nothing '
         "(`reflectd config set judge.mode observe`)."
     )
+
+
+def shown(r: Result, number: str, paint: Paint) -> list[str]:
+    """One feedback, with what led to it."""
+    title = paint(f"{number}  {r.severity}  {clock(r.at)}  {place(r.project)}", "bold")
+    lines = ["", *paint.row("", title, "  ")]
+    lines += _field("you asked", r.request, paint)
+    lines += _field("the agent", r.final[-TEXT:], paint)
+    for row in r.happened:
+        lines += paint.row("            ", short(row, 220) if row.startswith("!") else f"  {short(row, 218)}")
+    lines += _field("feedback", r.feedback[:TEXT], paint)
+    if r.said:
+        lines += _field("you then", r.said, paint)
+    if r.calls:
+        lines += _field("cost", f"{count(r.calls, 'call')}, {money(r.cost)}", paint)
+    return lines
+
+
+def _field(name: str, text: str, paint: Paint) -> list[str]:
+    found = [line for line in plain(text).splitlines() if line.strip()] or ["(nothing)"]
+    rows = (paint.row(f"  {name if not i else '':<10}", line) for i, line in enumerate(found))
+    return [line for row in rows for line in row]

@@ -1,6 +1,4 @@
-"""``reflectd backtest --provider``: the estimate, a person's yes, a model on loopback, with and without a
-daemon.
-"""
+"""``reflectd judge --past --provider``: the estimate, a yes, a model on loopback, through the daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from harness.models.api_servers import Fails, Hangs, LlmServer, Says, llm_server
-from tests.cli.backtest.corpus import session, sessions
+from tests.cli.judge.corpus import session, sessions
 from tests.cli.reflect.model import Answers, with_a_key
 from tests.cli.reflect.person import at_a_terminal, ended, typed
 from tests.support.hosts.claude_code_past import begun as begun_at
@@ -39,15 +37,12 @@ OPEN = {
 
 
 @asynccontextmanager
-async def site(
-    box: Sandbox, *, daemon: bool, **more: str
-) -> AsyncIterator[tuple[LlmServer, dict[str, str], Daemon]]:
-    """A model's API, the settings that lead to it, and a daemon, which runs where it is asked for."""
+async def site(box: Sandbox, **more: str) -> AsyncIterator[tuple[LlmServer, dict[str, str], Daemon]]:
+    """A model's API, the settings that lead to it, and a daemon."""
     async with llm_server() as server:
         env = with_a_key(server.url) | more
         process = Daemon(box, **env)
-        if daemon:
-            await asyncio.to_thread(process.start)
+        await asyncio.to_thread(process.start)
         try:
             yield server, env, process
             assert server.left == 0, "a scripted step was not asked for"
@@ -55,7 +50,7 @@ async def site(
             await asyncio.to_thread(process.stop)
 
 
-ASK = ["backtest", "--provider", "anthropic"]
+ASK = ["judge", "--past", "--provider", "anthropic"]
 
 
 def begun(box: Sandbox, env: dict[str, str], *args: str) -> pexpect.spawn[str]:
@@ -79,8 +74,8 @@ async def run(box: Sandbox, env: dict[str, str], *args: str) -> Done:
 async def test_no_model_without_a_yes(box: Sandbox) -> None:
     """The estimate asks nobody; without a terminal, with a no and with --json nothing is asked."""
     sessions(box, 3)
-    async with site(box, daemon=False) as (_, env, _):
-        told = ("to ask", "3 stops", "3 to 6 calls", "tokens in", "no daemon runs")
+    async with site(box) as (_, env, _):
+        told = ("to ask", "3 stops", "3 to 6 calls", "tokens in", "it ends before 2.00 USD")
         said(await run(box, env, "--dry-run"), 0, *told)
         said(await run(box, env), 2, "there is no terminal to ask on", "Nothing was asked")
         said(await run(box, env, "--json"), 2, "there is no terminal to ask on")
@@ -89,24 +84,23 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
         assert found["tokens_in"] > 3 * 2 * 1_000
         code, screen = await answered(box, env, "n")
         assert (code, "Nothing was asked." in screen) == (1, True)
-        no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai", "--dry-run")
-        said(no_key, 0, "3 to 6 calls", "nobody can be asked yet: no key for OpenAI")
-        no_key = await asyncio.to_thread(reflectd, box, "backtest", "--provider", "openai")
-        said(no_key, 2, "no key for OpenAI")
+        openai = ["judge", "--past", "--provider", "openai"]
+        no_key = await asyncio.to_thread(reflectd, box, *openai, "--dry-run")
+        said(no_key, 0, "3 to 6 calls", "nobody can be asked yet", "openai")
+        said(await asyncio.to_thread(reflectd, box, *openai), 2, "nobody can be asked yet", "openai")
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
 async def test_two_at_once_pay_once(box: Sandbox) -> None:
-    """While one waits for its yes or asks, another one asks nobody; only the estimate is free."""
+    """While one waits for its yes or asks, another one asks nobody."""
     for n in (1, 2):
         session(box, n, passed=True)
-    async with site(box, daemon=False) as (server, env, _):
+    async with site(box) as (server, env, _):
         server.script(*[Answers(DONE)] * 2)
         first = begun(box, env)
         await asyncio.to_thread(first.expect, r"\[y/N\] ")
         code, screen = await answered(box, env, "")
-        assert (code, "another `reflectd backtest` asks a model" in screen) == (1, True), screen
-        assert (await answered(box, env, "", "--dry-run"))[0] == 0
+        assert (code, "another `reflectd judge --past` runs" in screen) == (1, True), screen
         first.send("y\r")
         assert (await asyncio.to_thread(ended, first))[0] == 0
         code, screen = await answered(box, env, "")
@@ -121,7 +115,7 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
     for n in (1, 2, 3):
         session(box, n, passed=True)
     look = Answers({"defended": False, "why": "it is open"})
-    async with site(box, daemon=False) as (server, env, _):
+    async with site(box) as (server, env, _):
         server.script(Answers(DONE), Answers(OPEN), look, Answers(DONE))
         code, screen = await answered(box, env, "y", "--no-pager")
         assert code == 0
@@ -163,7 +157,7 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
     path = kept(box, story)
     now = time.time()
     os.utime(path, (now, now))
-    async with site(box, daemon=False) as (server, env, _):
+    async with site(box) as (server, env, _):
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y", "--days", "2")
         assert (code, "about 1 stop?" in screen, "1 session, 1 stop" in screen) == (0, True, True)
@@ -176,7 +170,7 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
 async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
     """Replies that break the form cost calls; where the estimate is used up, what is left is said."""
     session(box, 1, passed=True)
-    async with site(box, daemon=False, REFLECTD_JUDGE_SECOND_LOOK="always") as (server, env, _):
+    async with site(box, REFLECTD_JUDGE_SECOND_LOOK="always") as (server, env, _):
         broken = Says("no JSON at all")
         server.script(broken, broken)
         code, screen = await answered(box, env, "y")
@@ -192,7 +186,7 @@ async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
 async def test_through_the_daemon_it_is_in_the_ledger(box: Sandbox) -> None:
     """Where a daemon runs it asks: account `asked`, purpose `asked.judge`; no host hears of it."""
     session(box, 1, passed=True)
-    async with site(box, daemon=True) as (server, env, daemon):
+    async with site(box) as (server, env, daemon):
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
         assert (code, "it ends before 2.00 USD" in screen) == (0, True)
@@ -210,7 +204,7 @@ async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
     """The caps hold, named; the rest waits for another day."""
     for n in (1, 2):
         session(box, n, passed=True)
-    async with site(box, daemon=True, REFLECTD_SPEND_TOKENS_PER_DAY="4000") as (server, env, _):
+    async with site(box, REFLECTD_SPEND_TOKENS_PER_DAY="4000") as (server, env, _):
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
         assert (code, "It ended early: " in screen, "limit" in screen) == (1, True, True)
@@ -221,7 +215,7 @@ async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
 async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
     """A refusal of the API is told, nothing is stored as unscored, and later it goes on."""
     session(box, 1, passed=True)
-    async with site(box, daemon=False) as (server, env, _):
+    async with site(box) as (server, env, _):
         server.script(Fails(401))
         code, screen = await answered(box, env, "y")
         assert (code, "It ended early: anthropic" in screen) == (1, True)
@@ -235,7 +229,7 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
     """Ended while the second stop is asked about: the first one stays, the call ends with the command."""
     for n in (1, 2):
         session(box, n, passed=True)
-    async with site(box, daemon=True) as (server, env, daemon):
+    async with site(box) as (server, env, daemon):
         server.script(Answers(DONE), Hangs())
         child = begun(box, env)
         await asyncio.to_thread(child.expect, r"\[y/N\] ")
@@ -254,9 +248,13 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
         assert (code, "Ask the model about 1 stop?" in screen, "complete 2 100%" in screen) == (0, True, True)
 
 
-async def test_a_provider_that_the_daemon_does_not_have(box: Sandbox) -> None:
-    """It says so before anything is asked; an estimate needs nobody."""
+async def test_nobody_to_ask(box: Sandbox) -> None:
+    """It says so before anything is asked: a provider that the daemon does not have, and no daemon; an
+    estimate needs neither.
+    """
     session(box, 1, passed=True)
-    async with site(box, daemon=True, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
+    async with site(box, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
         said(await run(box, env, "--dry-run"), 0, "to ask", "nobody can be asked yet", "anthropic")
-        said(await run(box, env), 2, "the daemon that runs may not ask it", "anthropic")
+        said(await run(box, env), 2, "nobody can be asked yet", "anthropic")
+    said(await run(box, {}, "--dry-run"), 0, "1 to 2 calls", "nobody can be asked yet")
+    said(await run(box, {}), 2, "nobody can be asked yet", "reflectd start")

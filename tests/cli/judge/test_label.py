@@ -1,4 +1,4 @@
-"""``reflectd backtest --label``: a person at a real terminal looks at what would have been sent."""
+"""``reflectd judge --past --label``: a person at a real terminal looks at what would have been sent."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 import pytest
 
 from harness.machine.sandbox import Sandbox
-from tests.cli.backtest.corpus import sessions
+from tests.cli.judge.corpus import sessions
 from tests.cli.reflect.person import ended, typed
 from tests.support.machine.command_line import reflectd, said
 
 
 def labelled(box: Sandbox, keys: str, *, end: str = "") -> tuple[int, str]:
     """Exit code and all that was on the screen. Each letter is typed when its feedback is there."""
-    child = typed(box, ["backtest", "--label"], columns=110, NO_COLOR="1")
+    child = typed(box, ["judge", "--past", "--label"], columns=110, NO_COLOR="1")
     screen = ""
     for key in [*keys, *([end] if end else [])]:
         child.expect_exact("Letter (Enter is d): ")

@@ -17,8 +17,7 @@ from daemon.core.transcript import Transcript
 from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
 from daemon.redact import redact_value
-from daemon.replay.load import Label, Loaded, load
-from daemon.replay.run import replay
+from daemon.replay.cases import Label, Loaded, load, replay
 from daemon.testing import TEMPLATES, FakeClock
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 

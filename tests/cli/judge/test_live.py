@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.backtest.judging import Judging
-from daemon.cli.backtest.reading import files_of
+from daemon.cli.judge.judge import templates_of
+from daemon.cli.judge.past import Judging
+from daemon.cli.judge.sessions import files_of
 from daemon.config import load
 from daemon.paths import resolve
 from harness.machine.reflectd import Daemon
@@ -34,7 +35,7 @@ def daemon() -> Iterator[Daemon]:
 def again(path: Path) -> list[Json]:
     """The verdicts of a back-test of one file."""
     env = {"HOME": str(path.parent)}
-    judging = Judging(load(env, path.parent / "none.toml"), resolve(env))
+    judging = Judging(load(env, path.parent / "none.toml"), templates_of(resolve(env)))
     found = [judged.decision.verdict for file in files_of(env, str(path)) for judged in judging.each(file)]
     return [
         {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daemon import paths
-from daemon.cli.backtest.past import OLD, past_of, stops_of_past
+from daemon.cli.judge.sessions import OLD, past_of
 from daemon.core.errors import BadReply, Unavailable
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -62,9 +62,9 @@ def test_page_by_page(box: Sandbox, daemon: Daemon) -> None:
         found = past_of(where(box))
         assert [p.name for p in found] == ["opencode:ses_0", "opencode:ses_1", "opencode:ses_2"]
         assert all(o["data"]["listed"] for o in there.orders if o["kind"] == "history")
-        assert [p.id for p in past_of(where(box), NOW + 2)] == ["ses_2"]
+        assert [p.name for p in past_of(where(box), NOW + 2)] == ["opencode:ses_2"]
         assert read == []
-        (stop,) = stops_of_past(found[1])
+        (stop,) = found[1].read()
     assert (read, stop.transcript.session) == (["ses_1"], "ses_1")
 
 
@@ -86,9 +86,9 @@ def test_what_is_no_session(
     with host(daemon, history=listed, read=lambda _: answer):
         past = past_of(where(box))[0]
         with pytest.raises(error, match=words):
-            list(stops_of_past(past))
+            list(past.read())
     with host(daemon, history=listed, read=lambda _: {"missing": True}):
-        assert list(stops_of_past(past_of(where(box))[0])) == []
+        assert list(past_of(where(box))[0].read()) == []
     with host(daemon, history=lambda _: {"sessions": 3}), pytest.raises(Unavailable, match="no list"):
         past_of(where(box))
     daemon.stop()

@@ -1,13 +1,11 @@
-"""``reflectd backtest``: the real command on files of past sessions."""
+"""``reflectd judge --past`` and its older spelling: the real command on files of past sessions."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.backtest.reading import files_of
+from daemon.cli.judge.sessions import files_of
 from daemon.core.errors import UserError
 from daemon.store.backtests import FILE
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
-from tests.cli.backtest.corpus import session, sessions
+from tests.cli.judge.corpus import session, sessions
 from tests.support.hosts.claude_code_past import folder_of
 from tests.support.machine.command_line import COMMAND, environment, reflectd, said
 
@@ -50,7 +48,7 @@ def report(box: Sandbox, *args: str, **env: str) -> Json:
 def watched(box: Sandbox, *args: str) -> tuple[str, int]:
     """The sockets and programs that the command opened, and its peak memory in MB."""
     given = {"env": environment(box), "cwd": box.project, "capture_output": True, "timeout": PATIENCE_S}
-    command = [sys.executable, "-c", WATCHED, "backtest", *args]
+    command = [sys.executable, "-c", WATCHED, "judge", "--past", *args]
     done = subprocess.run(command, text=True, check=True, **given)
     opened, _, peak = done.stderr.strip().rpartition(" ")
     return opened, int(peak)
@@ -111,7 +109,7 @@ def test_a_folder_that_may_not_be_read_is_named(
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refused)
-    assert [f.path.name for f in files_of({}, str(tmp_path))] == ["one.jsonl"]
+    assert [os.path.basename(f.name) for f in files_of({}, str(tmp_path))] == ["one.jsonl"]
     assert f"left out: {closed}: Permission denied" in capsys.readouterr().err
     with pytest.raises(UserError, match="closed can't be read: Permission denied"):
         files_of({}, str(closed))
@@ -160,11 +158,7 @@ def judged(box: Sandbox) -> int:
     kept = box.state / FILE
     if not kept.exists():
         return 0
-    with contextlib.closing(sqlite3.connect(f"{kept.as_uri()}?mode=ro", uri=True)) as db:
-        try:
-            return int(db.execute("SELECT count(*) FROM files WHERE done").fetchone()[0])
-        except sqlite3.Error:  # it was just made
-            return 0
+    return kept.read_bytes().count(b"\n")
 
 
 def test_what_was_judged_is_not_judged_again(box: Sandbox) -> None:
@@ -187,7 +181,8 @@ def test_only_the_last_days(box: Sandbox) -> None:
     new = session(box, 2)
     now = time.time()
     os.utime(new, (now, now))
-    assert [f.path for f in files_of({"HOME": str(box.home)}, None, int(now * 1000) - 86_400_000)] == [new]
+    newer = files_of({"HOME": str(box.home)}, None, int(now * 1000) - 86_400_000)
+    assert [f.name for f in newer] == [str(new)]
     assert report(box)["stops"] == 2
     said(reflectd(box, "backtest", "--days", "1", str(old.parent)), 0, "0 stops in 1 file", "No agent came")
     os.utime(new, (1, 1))
@@ -204,8 +199,11 @@ def test_wrong_use_is_named(box: Sandbox) -> None:
         (["--dry-run"], "name one with --provider"),
         (["--label"], "run it on a terminal"),
         (["--label", "--json"], "run it on a terminal"),
+        (["--provider", "auto"], "judged by the rules, or by one of anthropic"),
     ):
-        said(reflectd(box, "backtest", *args), 2, words)
+        said(reflectd(box, "judge", "--past", *args), 2, words)
+    said(reflectd(box, "judge", "--past", "--last"), 2, "--last or --past")
+    said(reflectd(box, "judge", "x", "--days", "3"), 2, "go with --past")
 
 
 def test_no_setting_and_no_session_is_changed(box: Sandbox) -> None:
@@ -215,4 +213,4 @@ def test_no_setting_and_no_session_is_changed(box: Sandbox) -> None:
     reflectd(box, "backtest")
     after = {p: p.read_bytes() for p in box.home.rglob("*") if p.is_file() and box.state not in p.parents}
     assert after == {p: data for p, data in before.items() if box.state not in p.parents}
-    assert {p.name for p in box.state.iterdir()} == {FILE}
+    assert {p.name for p in box.state.iterdir()} == {FILE, "backtest"}

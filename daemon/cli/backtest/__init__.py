@@ -1,1 +1,0 @@
-"""The verb that judges past sessions again, and shows what would have been sent."""

@@ -1,0 +1,262 @@
+"""Finds past sessions: Claude Code's transcripts, exports of opencode, and the sessions of an open opencode,
+which the daemon asks for.
+
+``reflectd judge`` and ``reflectd playbook bootstrap`` share it. One session is held at a time. A session that
+can't be read raises ``ReflectdError``; a folder that can't be read is told of and left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from ...client import request
+from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, words
+from ...core.stop import Stop
+from ...files.project import upward
+from ...paths import find_socket
+from ..render import plain
+from ..terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...judge.case import Templates
+    from ...paths import Paths
+    from ...replay.cases import Loaded
+
+EXPORT: Final = ".json"
+TRANSCRIPT: Final = ".jsonl"
+HEAD: Final = 1 << 20  # bytes in which a transcript shows that it is one
+OLD: Final = (
+    "the plugin in that opencode is older than this reflectd: close opencode, open it, and run this again"
+)
+
+
+# --- one session --------------------------------------------------------------------------------------------
+
+
+def is_transcript_file(path: Path) -> bool:
+    """Whether the file is a transcript of Claude Code, by its name or its first lines."""
+    from ...hosts.claude_code.transcript import is_transcript
+
+    if path.suffix == TRANSCRIPT:
+        return True
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return is_transcript(file.read(HEAD))
+    except OSError:
+        return False
+
+
+def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded:
+    """The case of the session's last turn. Raises ``UserError``."""
+    from ...files.project import project_rule_lines
+    from ...hosts.claude_code.transcript import TranscriptReader
+    from ...replay.cases import of_transcript
+
+    if not path.exists():
+        raise UserError(f"can't read {path}: there is no such file")
+    transcript = TranscriptReader(path, is_ours=lambda _: True).read(closed=True)
+    return of_transcript(transcript, str(path), templates, project_rule_lines(transcript.directory))
+
+
+def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Templates]) -> Loaded:
+    """The newest session of this folder's project that can be judged. Newer ones are told of, each with a
+    reason. Raises ``UserError`` when none can be judged.
+    """
+    from ...hosts.claude_code.past import named, projects
+
+    folders = upward(folder)
+    found = [f for place in folders for f in sessions(projects(env) / named(place))]
+    if not found:
+        above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
+        raise UserError(f"Claude Code has no session of {folder} in {projects(env)}{above}")
+    skipped: list[str] = []
+    for path in sorted(found, key=_changed, reverse=True):
+        try:
+            loaded = load_transcript(path, templates)
+        except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
+            skipped.append(f"{path}: {_why(e, path)}")
+            continue
+        for line in skipped:
+            say(f"reflectd: {plain(line)}", sys.stderr)
+        return loaded
+    raise UserError(f"no session of {folder} can be judged; the newest, {skipped[0]}")
+
+
+def sessions(folder: Path) -> list[Path]:
+    """The session files below a folder, oldest first; sub-agents' files are not sessions."""
+    closed: list[OSError] = []
+    found = list(_below(folder, (TRANSCRIPT,), closed.append))
+    for error in closed:
+        if not isinstance(error, FileNotFoundError):
+            raise UserError(f"can't read {folder}: {error.strerror}")
+    return sorted(found, key=lambda p: (_changed(p), str(p)))
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+# --- all of them --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A past session. ``name``: its path, also where that is no UTF-8, or its id in opencode. ``changed``:
+    ns. ``read``: its stops, oldest first.
+    """
+
+    name: str
+    host: str
+    changed: int
+    size: int
+    read: Callable[[], Iterator[Stop]]
+
+    def why(self, error: Exception) -> str:
+        """Why it has no stops, for a person."""
+        return _why(error, self.name)
+
+
+def sessions_of(env: Mapping[str, str], where: Paths, folder: str | None, since_ms: int = 0) -> list[Session]:
+    """The sessions, oldest first; those that nobody used since then are left out. An opencode that does not
+    answer is told of, and left out too. Raises ``UserError`` when there are none.
+    """
+    past: list[Session] = []
+    try:
+        past = past_of(where, since_ms) if folder is None else []
+    except ReflectdError as e:
+        say(f"opencode's sessions are left out: {plain(e)}", sys.stderr)
+    try:
+        files = files_of(env, folder, since_ms)
+    except UserError:
+        if not past:
+            raise
+        files = []
+    return sorted([*files, *past], key=lambda s: (s.changed, s.name))
+
+
+def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> list[Session]:
+    """Those in files, oldest first; Claude Code's all where no folder is named. Raises ``UserError`` when
+    there are none.
+    """
+    from ...hosts.claude_code.past import projects
+
+    place = Path(folder).expanduser() if folder is not None else projects(env)
+    if folder is not None and not place.exists():
+        raise UserError(f"there is no {place}")
+    suffixes = (TRANSCRIPT,) if folder is None else (TRANSCRIPT, EXPORT)
+    closed: list[OSError] = []
+    paths = [place] if place.is_file() else _below(place, suffixes, closed.append)
+    found = [s for path in paths if (s := _file(path)) is not None]
+    chosen = [s for s in found if s.changed >= since_ms * 1_000_000]
+    for error in closed:
+        if isinstance(error, FileNotFoundError):
+            continue  # a host that was never used, or a folder that went away meanwhile
+        if str(error.filename) == str(place):
+            raise UserError(f"{place} can't be read: {error.strerror}")
+        say(f"left out: {plain(error.filename)}: {error.strerror}", sys.stderr)
+    if not chosen:
+        newer = " so new" if found else ""
+        raise UserError(
+            f"there is no session{newer} in {place}: it may hold Claude Code's transcripts (*.jsonl), and "
+            "sessions of opencode as `opencode export SESSION > SESSION.json` writes them. Without a folder "
+            "an opencode that is open beside a running daemon is asked for its sessions, too"
+        )
+    return sorted(chosen, key=lambda s: (s.changed, s.name))
+
+
+def past_of(where: Paths, since_ms: int = 0) -> list[Session]:
+    """Those of all folders in which an opencode is open; only opencode reads its database. None without a
+    daemon. Raises ``Unavailable`` when an opencode does not answer.
+    """
+    from ..reflect.reading import OPEN_S, listed
+
+    socket = find_socket(where)
+    try:
+        there = request(socket, "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
+    except (ReflectdError, KeyError):
+        return []
+    found: dict[str, Session] = {}
+    after = f"{since_ms:015d}:" if since_ms else ""  # a mark begins with the time of the last use
+    for folder in dict.fromkeys(i["directory"] for i in there if i["host"] == "opencode"):
+        for page, _ in listed(socket, "/v1/features/backtest/sessions", folder, after):
+            for each in page:
+                known = each.get("session") if isinstance(each, dict) else None
+                if isinstance(known, dict) and isinstance(id_ := known.get("id"), str) and id_:
+                    updated = known.get("updated")
+                    changed = int(updated) * 1_000_000 if isinstance(updated, int | float) else 0
+                    read = partial(_of_opencode, socket, folder, id_)
+                    found[id_] = Session(f"opencode:{id_}", "opencode", changed, 0, read)
+    return sorted(found.values(), key=lambda s: (s.changed, s.name))
+
+
+def _below(place: Path, suffixes: tuple[str, ...], on_closed: Callable[[OSError], None]) -> Iterator[Path]:
+    """``on_closed``: told of each folder that can't be read."""
+    for folder, inner, names in os.walk(place, onerror=on_closed):
+        inner[:] = sorted(name for name in inner if name != "subagents")
+        for name in names:
+            if name.endswith(suffixes) and not name.startswith(("agent-", ".")):
+                yield Path(folder, name)
+
+
+def _file(path: Path) -> Session | None:
+    from ...hosts.claude_code.past import stops_in
+
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if path.suffix == TRANSCRIPT:
+        return Session(name, "claude-code", found.st_mtime_ns, found.st_size, partial(stops_in, path))
+    return Session(name, "opencode", found.st_mtime_ns, found.st_size, partial(_of_export, path))
+
+
+def _of_export(path: Path) -> Iterator[Stop]:
+    import msgspec
+
+    from ...files.cases import read_file
+    from ...hosts.opencode.stops import stops_of_export
+
+    try:
+        for stop in stops_of_export(msgspec.json.decode(read_file(path))):
+            named = stop.transcript.session or path.stem
+            yield replace(stop, transcript=replace(stop.transcript, session=named))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise UserError(f"it is not what `opencode export` prints: {e}") from None
+
+
+def _of_opencode(socket: Path, folder: str, id_: str) -> Iterator[Stop]:
+    """The messages come when the session's turn to be judged comes."""
+    from ...hosts.opencode.stops import stops_of_read
+    from ..reflect.reading import PAGE_S
+
+    query = urlencode({"directory": folder, "session": id_})
+    read = request(socket, "GET", f"/v1/features/backtest/session?{query}", timeout_s=PAGE_S).get("read")
+    if not isinstance(read, dict):
+        raise BadReply("opencode answered with no session")
+    if read.get("missing") is True:
+        return
+    if read.get("whole") is not True:
+        raise Unavailable(OLD)
+    yield from stops_of_read(read, id_)
+
+
+def _why(error: Exception, path: object) -> str:
+    """Why a session could not be used. One that we fail to read must not cost the others."""
+    if isinstance(error, ReflectdError | OSError):
+        return words(error).removeprefix(f"{path}: ")
+    return f"a bug of reflectd: {type(error).__name__}: {error}"

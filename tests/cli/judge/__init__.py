@@ -1,0 +1,1 @@
+"""``reflectd judge``."""
