@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.orders import SendFeedback
-from ..core.shares import Share, wilson
 from ..core.verdict import FinalState
+from ..engine.page import Share, wilson
 from ..redact import redact_head
 from .stops import Sign, sign_of
 

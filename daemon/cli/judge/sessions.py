@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from ...client import request
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, words
-from ...core.stop import Stop
+from ...core.transcript import Stop
 from ...files.project import upward
 from ...paths import find_socket
 from ..render import plain
@@ -229,7 +229,7 @@ def _of_export(path: Path) -> Iterator[Stop]:
     import msgspec
 
     from ...files.cases import read_file
-    from ...hosts.opencode.stops import stops_of_export
+    from ...hosts.opencode.past import stops_of_export
 
     try:
         for stop in stops_of_export(msgspec.json.decode(read_file(path))):
@@ -241,7 +241,7 @@ def _of_export(path: Path) -> Iterator[Stop]:
 
 def _of_opencode(socket: Path, folder: str, id_: str) -> Iterator[Stop]:
     """The messages come when the session's turn to be judged comes."""
-    from ...hosts.opencode.stops import stops_of_read
+    from ...hosts.opencode.past import stops_of_read
     from ..reflect.reading import PAGE_S
 
     query = urlencode({"directory": folder, "session": id_})

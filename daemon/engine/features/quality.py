@@ -88,7 +88,7 @@ class Figures:
 
     def _backtest(self) -> Json:
         """What the person said of feedbacks that a back-test would have sent, by the judge that it asked."""
-        text = "Feedbacks of past sessions that you looked at with reflectd backtest --label."
+        text = "Feedbacks of past sessions that you looked at with reflectd judge --past --label."
         rows = []
         try:
             found = Counter(answers_of(self._state_dir))
