@@ -40,6 +40,7 @@ R = TypeVar("R")
 Texts = Mapping[str, str]
 """The prompts in force, by name."""
 TRIES: Final = 2
+PARTS: Final = 500  # items of one list
 WHY_CHARS: Final = 300
 SCAN_CHARS: Final = 256 * 1024
 SCAN_TRIES: Final = 64
@@ -58,8 +59,8 @@ class Question(Generic[R]):
     ``purpose``: says who answers and what it is paid from (``core.policy``); the template's name where none
     is given. ``rules``: the template that is the system prompt, where the name alone does not say it.
     ``check``: why a reply can't be used, "" where it can. ``parts``: whether list items of another form are
-    left out; else they break the form of the whole. ``find``: how the object is found in prose, where no
-    marker is asked for. ``again``: why this question is put once more; then there is no second try.
+    left out, of the first ``PARTS``; else they break the form of the whole. ``find``: how the object is found
+    in prose, where no marker is asked for. ``again``: why this question is put once more; then there is no second try.
     ``model``, ``wanted``, ``evidence``, ``temperature``: see ``Prompt``.
     """
 
@@ -133,7 +134,8 @@ class Question(Generic[R]):
         return data
 
     def _converted(self, data: Mapping[str, Any], reply: Reply) -> R:
-        left = {k: list(v) if isinstance(v, list) else v for k, v in data.items()}
+        most = PARTS if self.parts else None  # each item that is left out takes a look at the whole
+        left = {k: v[:most] if isinstance(v, list) else v for k, v in data.items()}
         while True:
             try:
                 return msgspec.convert(left, self.form)

@@ -169,6 +169,9 @@ def test_parts_of_an_answer_may_count() -> None:
     assert answer.reply is not None
     assert answer.reply.items == [Item("a"), "b"]
     assert asked(parts, *[GOOD | {"sure": 2, "items": [3]}] * 2, texts=TEXTS)[0].reply is None
+    many, _ = asked(parts, GOOD | {"items": ["b"] * 100 + [3] * 50_000}, texts=TEXTS)
+    assert many.reply is not None
+    assert many.reply.items == ["b"] * 100, "minutes, if each of them cost a look at all"
 
 
 def test_a_text_and_a_question_of_its_own() -> None:
