@@ -60,8 +60,8 @@ class Question(Generic[R]):
     is given. ``rules``: the template that is the system prompt, where the name alone does not say it.
     ``check``: why a reply can't be used, "" where it can. ``parts``: whether list items of another form are
     left out, of the first ``PARTS``; else they break the form of the whole. ``find``: how the object is found
-    in prose, where no marker is asked for. ``again``: why this question is put once more; then there is no second try.
-    ``model``, ``wanted``, ``evidence``, ``temperature``: see ``Prompt``.
+    in prose, where no marker is asked for. ``again``: why this question is put once more; then there is no
+    second try. ``model``, ``wanted``, ``evidence``, ``temperature``: see ``Prompt``.
     """
 
     template: str
