@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, told
 from ...core.llm import Prompt
 from ...core.ports import Chooses, Client
+from ...paths import config_file, find_socket
+from ..control.start import status
 from ..render import Paint, plain, print_json
 from ..settings import add_flags, load
-from .installation import About, Check
+from .checks import About, Check
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
     from ...core.errors import Fault
     from ...core.ports import Provider
     from ...learning.embed.vectors import Embedder
-    from ...paths import Paths
     from ..render import Style
-    from .installation import Outcome
+    from .checks import Outcome
 
 # ``reflectd doctor --online``: asks each model API that is set up one short question.
 
@@ -120,7 +120,6 @@ EPILOG = """examples:
   reflectd doctor --online         also one tiny call per model API that is set up (a fraction of a cent)
 
 exit codes: 0 nothing failed, 1 something failed, 2 wrong arguments"""
-STATUS_S = 2.0
 STYLES: dict[Outcome, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -157,54 +156,30 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
-    from . import claude_code as c
-    from . import installation as i
-    from . import operation as o
+    from . import checks
 
-    found = [
-        *_guarded("python", i.python),
-        *_guarded("package", i.package),
-        *_guarded("command", i.command, env),
+    findings = [
+        *_guarded("python", checks.python),
+        *_guarded("package", checks.package),
+        *_guarded("command", checks.command, env),
     ]
-    mend = "mend it; `reflectd config` says when it is right"
+    mend, file = "mend it; `reflectd config` says when it is right", config_file(env)
     wrong: list[str] = []
     try:
         settings, where = load(args, left_out=wrong)
     except UserError as e:
-        return [*found, Check("settings", "fail", str(e), mend)]
+        return [*findings, Check("settings", "fail", str(e), mend)]
     if wrong:
         text = "; ".join(wrong) + ". The checks below go without it, the daemon does not start with it"
-        found.append(Check("settings", "fail", text, mend))
+        findings.append(Check("settings", "fail", text, mend))
     else:
-        found.append(Check("settings", "ok", i.settings_text(env)))
-    found += [Check("settings", "warn", line, "take it out of there") for line in settings.ignored]
-    about = About(env, settings, where, _status(where))
-    for name, check in (
-        ("state", i.state),
-        ("space", i.space),
-        ("socket", i.sockets),
-        ("service", i.service),
-        ("daemon", o.daemon),
-        ("agents", c.agents),
-        ("copies", c.plugins),
-        ("opencode", o.opencode),
-        ("plugin", o.plugin),
-        ("claude code", c.program),
-        ("hooks", c.plugin),
-        ("mod", c.mod),
-        ("providers", o.providers),
-        ("judge", o.judges),
-        ("learning", o.learning),
-        ("embeddings", o.embeddings),
-        ("database", o.database),
-        ("prune", o.pruning),
-        ("replies", o.replies),
-        ("log", o.errors_logged),
-    ):
-        found += _guarded(name, check, about)
-    if args.online:
-        found += _guarded("online", online, about)
-    return found
+        valid = f"{file} is valid" if file.exists() else f"defaults ({file} does not exist)"
+        findings.append(Check("settings", "ok", valid))
+    findings += [Check("settings", "warn", line, "take it out of there") for line in settings.ignored]
+    about = About(env, settings, where, status(find_socket(where)))
+    for name, check in checks.CHECKS.items():
+        findings += _guarded(name, check, about)
+    return findings + (_guarded("online", online, about) if args.online else [])
 
 
 def _guarded(name: str, check: Callable[..., Iterator[Check]], *about: object) -> list[Check]:
@@ -214,16 +189,6 @@ def _guarded(name: str, check: Callable[..., Iterator[Check]], *about: object) -
         return [Check(name, "warn", f"could not be checked: {told(e)}")]
     except Exception as e:  # noqa: BLE001 - the person wants the other findings too
         return [Check(name, "fail", f"a bug of reflectd: {type(e).__name__}: {e}", "please report it")]
-
-
-def _status(where: Paths) -> dict[str, Any] | None:
-    from ...client import request
-    from ...paths import find_socket
-
-    try:
-        return request(find_socket(where), "GET", "/v1/status", timeout_s=STATUS_S)
-    except (Unavailable, UserError):
-        return None
 
 
 def _count(found: list[Check], outcome: str) -> int:

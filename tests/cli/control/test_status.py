@@ -8,8 +8,7 @@ from typing import Any
 
 from daemon import paths
 from daemon.cli.control.status import render
-from daemon.cli.doctor.installation import About
-from daemon.cli.doctor.operation import providers
+from daemon.cli.doctor.checks import About, providers
 from daemon.cli.render import Paint
 from daemon.core.settings import Settings
 from harness.machine.reflectd import Daemon

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon import config, paths
-from daemon.cli.doctor import claude_code
-from daemon.cli.doctor.installation import About
-from daemon.cli.doctor.operation import judges
+from daemon.cli.doctor.checks import About, claude_hooks, claude_mod, claude_program, judges
 from daemon.cli.setup.agents import look
 from daemon.cli.setup.claude_code import silenced
 from daemon.core.settings import Settings
@@ -28,7 +26,7 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 def examined(desk: Desk) -> list[tuple[str, str]]:
     about = About(desk.env, Settings(), paths.resolve(desk.env, socket="/r.sock"), None)
-    found = [*claude_code.program(about), *claude_code.plugin(about)]
+    found = [*claude_program(about), *claude_hooks(about)]
     return [(check.outcome, check.text.replace(str(desk.root), "")) for check in found]
 
 
@@ -181,7 +179,7 @@ def test_doctor_looks_at_our_entries(desk: Desk) -> None:
 def about_mod(desk: Desk, *instances: dict[str, object], settings: Settings | None = None) -> str:
     where = paths.resolve(desk.env, socket="/r.sock")
     about = About(desk.env, settings or Settings(), where, {"instances": instances})
-    found = list(claude_code.mod(about))
+    found = list(claude_mod(about))
     assert {check.outcome for check in found} <= {"ok"}
     return "".join(check.text for check in found)
 

@@ -1,4 +1,4 @@
-"""``reflectd doctor``, which runs the checks of ``installation`` and ``operation`` one after the other."""
+"""``reflectd doctor``, which runs its ``checks`` one after the other."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from daemon import config, paths
+from daemon.cli.doctor.checks import About
 from daemon.cli.doctor.doctor import online
-from daemon.cli.doctor.installation import About
 from harness.models.api_servers import Embeds, Fails, Lists, Says, Step, llm_server
 
 

@@ -1,0 +1,570 @@
+"""The checks of ``reflectd doctor``: what is installed, the agents and their plugins, and what runs.
+
+They change nothing but outdated copies of the plugins, which are brought up to date. Where an agent is not
+used, its checks say so and never warn.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import stat
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import unquote
+
+from ...core.errors import Unavailable, UserError
+from ...core.words import HOSTS
+from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
+from ..render import clock, count, standstill
+from ..setup import agents, claude_code, copies, opencode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ...core.settings import Settings
+    from ...paths import Paths
+
+Outcome = Literal["ok", "warn", "fail"]
+
+
+class Check(NamedTuple):
+    """One finding; ``mend`` says what to do when it is not ``ok``."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    mend: str = ""
+
+
+class About(NamedTuple):
+    """What the checks look at. ``status`` is the running daemon's answer, None when none answers."""
+
+    env: Mapping[str, str]
+    settings: Settings
+    where: Paths
+    status: dict[str, Any] | None
+
+    @property
+    def by_host(self) -> bool:
+        """Whether a host started the daemon. Where none runs, a host will start it."""
+        return bool(self.status is None or self.status.get("by_host"))
+
+
+OLDEST_PYTHON = (3, 11)
+SPACE_WARN, SPACE_FAIL = 500 * 1024 * 1024, 20 * 1024 * 1024
+CONNECT_S, VERSION_S = 2.0, 10
+FIRST_WITH_MODS = (2, 1, 287)  # those before load one only with a switch
+SETUP = "reflectd setup claude-code"
+LOG_BYTES = 2 * 1024 * 1024
+DAY_MS = 86_400_000
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_VERSION_2 = re.compile(r"v?[2-9]\.")
+
+
+# --- what is installed --------------------------------------------------------------------------------------
+
+
+def python() -> Iterator[Check]:
+    """Whether Python is new enough."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    old = sys.version_info < OLDEST_PYTHON
+    mend = "install reflectd again with Python 3.11 or newer: uv tool install --python 3.12 reflectd"
+    yield Check("python", "fail" if old else "ok", f"{version} ({sys.executable})", mend if old else "")
+
+
+def package() -> Iterator[Check]:
+    """The package has everything that comes with it."""
+    from ... import __version__
+    from ...paths import PACKAGE, shipped
+
+    try:
+        shipped("shims/opencode/index.ts")
+        shipped("prompts")
+    except UserError as e:
+        yield Check("package", "fail", str(e), "uv tool install --reinstall reflectd")
+        return
+    yield Check("package", "ok", f"reflectd {__version__} in {PACKAGE}")
+
+
+def command(env: Mapping[str, str]) -> Iterator[Check]:
+    """Which ``reflectd`` is found on PATH: the plugin starts that one."""
+    program = shutil.which("reflectd", path=env.get("PATH", ""))
+    if program is None:
+        mend = "add its folder to PATH (uv tool update-shell, pipx ensurepath): the plugin starts it by name"
+        yield Check("command", "warn", "there is no `reflectd` on PATH", mend)
+        return
+    here = Path(sys.argv[0])
+    other = here.name == "reflectd" and here.exists() and not here.samefile(program)
+    mend = f"this is {here}: remove one of the two, or change the order of PATH" if other else ""
+    yield Check("command", "warn" if other else "ok", f"`reflectd` on PATH is {program}", mend)
+
+
+def state(about: About) -> Iterator[Check]:
+    """Whether the state folder can be used and is closed to other users."""
+    yield _private("state", about.where.state_dir, "Set REFLECTD_STATE_DIR to a folder of yours")
+
+
+def _private(name: str, folder: Path, other: str) -> Check:
+    try:
+        there = folder.stat()
+    except FileNotFoundError:
+        return Check(name, "ok", f"{folder} is made at the first start")
+    close = f"chmod 700 {folder}"
+    for wrong, outcome, text, mend in (
+        (not stat.S_ISDIR(there.st_mode), "fail", f"{folder} is not a folder", f"move it away. {other}"),
+        (there.st_uid != os.getuid(), "fail", f"{folder} belongs to user {there.st_uid}", other),
+        (there.st_mode & 0o022, "fail", f"others may write to {folder}", close),
+        (there.st_mode & 0o055, "warn", f"others may read {folder}", close),
+        (not os.access(folder, os.W_OK | os.X_OK), "fail", f"{folder} cannot be written", close),
+    ):
+        if wrong:
+            return Check(name, "fail" if outcome == "fail" else "warn", text, mend)
+    return Check(name, "ok", str(folder))
+
+
+def space(about: About) -> Iterator[Check]:
+    """Whether the disk has room for the database and the log."""
+    folder = next(p for p in (about.where.state_dir, *about.where.state_dir.parents) if p.exists())
+    free = shutil.disk_usage(folder).free
+    outcome: Outcome = "fail" if free < SPACE_FAIL else "warn" if free < SPACE_WARN else "ok"
+    mend = "" if outcome == "ok" else "make room: without it nothing is judged and nothing is sent"
+    yield Check("space", outcome, f"{free / 1e9:.1f} GB free at {folder}", mend)
+
+
+def sockets(about: About) -> Iterator[Check]:
+    """The socket: its folder, its permissions, and whether a daemon listens on it."""
+    from ...paths import find_socket
+
+    path = find_socket(about.where)
+    folder = _private("socket", path.parent, "Set REFLECTD_SOCKET")
+    yield from [folder] if folder.outcome != "ok" else []
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        yield Check("socket", "ok", f"{path} (no daemon listens)")
+        return
+    if not stat.S_ISSOCK(there.st_mode):
+        yield Check("socket", "fail", f"{path} is not a socket", "move it away, or set REFLECTD_SOCKET")
+    elif there.st_uid != os.getuid():
+        yield Check("socket", "fail", f"{path} belongs to user {there.st_uid}", "set REFLECTD_SOCKET")
+    elif there.st_mode & 0o077:
+        yield Check("socket", "fail", f"others may use {path}", "reflectd stop, then reflectd start")
+    elif _listens(path):
+        yield Check("socket", "ok", str(path))
+    else:
+        yield Check("socket", "warn", f"{path} is stale: nobody listens", "reflectd start replaces it")
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def service(about: About) -> Iterator[Check]:
+    """The service, where it is installed: its files are as this version writes them, its manager runs it."""
+    from ...service import manager, units
+    from ..control.service import plan_for
+
+    here = manager.here(about.env)
+    files = here.render(plan_for(about.env, about.where))
+    states = {units.state(here.folder / name, text) for name, text in files.items()}
+    if states == {"missing"}:
+        yield Check("service", "ok", "not installed: the plugin starts the daemon")
+    elif states != {"current"}:
+        mend = "reflectd service status, reflectd service install"
+        yield Check("service", "warn", "its files are not as this version writes them", mend)
+    elif why := here.unreachable():
+        yield Check("service", "ok", f"installed; {here.name} cannot be asked from here: {why}")
+    elif about.where.stopped.exists() or here.active():
+        yield Check("service", "ok", f"installed, {here.name} runs it")
+    else:
+        yield Check("service", "warn", f"installed, {here.name} does not run it", "reflectd start")
+
+
+# --- the agents ---------------------------------------------------------------------------------------------
+
+
+def connected(about: About) -> Iterator[Check]:
+    """Whether there is an agent, and one that loads reflectd in this folder."""
+    there = [host for host in agents.HOST if agents.find(about.env, host)]
+    if not there:
+        mend = f"install one: {', '.join(host.address for host in agents.HOST.values())}"
+        yield Check("agents", "warn", f"there is {agents.neither()} on PATH: nothing can be judged", mend)
+        return
+    loading = [host for host in there if agents.loads(about.env, host, Path.cwd())]
+    names = ", ".join(HOSTS[host] for host in loading or there)
+    if loading:
+        yield Check("agents", "ok", f"connected here: {names}")
+    else:
+        yield Check("agents", "warn", f"{names}: none of them loads reflectd here", "reflectd setup")
+
+
+def plugins(about: About) -> Iterator[Check]:
+    """Whether the copies that the hosts load are of this version; afterwards they are."""
+    for host, name in HOSTS.items():
+        folder = copies.place(about.env, host)
+        if copies.state(about.env, host) == "linked":
+            yield Check("copies", "ok", f"{folder} is a link: reflectd leaves it alone")
+        elif copies.refresh(about.env, host):
+            text = f"{folder} was of another version, now it is of this"
+            yield Check("copies", "warn", text, f"restart {name}")
+        elif folder.is_dir():
+            yield Check("copies", "ok", f"{folder} is of this version")
+
+
+def _absent(host: str, subject: str, used: Sequence[Path]) -> Check:
+    """The agent is not there. That is fine, unless settings (``used``) load reflectd for it."""
+    text = agents.absent(host)
+    if not used:
+        return Check(subject, "ok", text)
+    mend = f"install it ({agents.HOST[host].address}), or reflectd setup {host} --remove"
+    return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
+
+
+def version_of(program: str, env: Mapping[str, str]) -> str:
+    """The first word that ``program --version`` prints, or why there is none."""
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603 - the person's own program, from PATH
+            [program, "--version"],
+            env={**env, "REFLECTD_CHILD": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"does not tell its version in {VERSION_S} s"
+    return next(iter(done.stdout.split()), "") or f"ended with exit code {done.returncode}"
+
+
+def opencode_program(about: About) -> Iterator[Check]:
+    """Whether opencode is installed and connected."""
+    program = agents.find(about.env, opencode.HOST)
+    instances = about.status["instances"] if about.status else []
+    here = [i for i in instances if i.get("host", opencode.HOST) == opencode.HOST]
+    if not program and not here:
+        yield _absent(opencode.HOST, "opencode", opencode.loads(about.env, Path.cwd()))
+        return
+    version = version_of(program, about.env) if program else ""
+    text = f"{version} ({program})" if program else "not on PATH"
+    yield Check("opencode", "ok", f"{text}, {len(here)} connected")
+    if _VERSION_2.match(version):
+        untried = f"{version} is version 2: what reflectd does there is contract-tested, not run"
+        yield Check("opencode", "warn", untried, "docs/opencode.md has a checklist for whoever tries it")
+
+
+def opencode_plugin(about: About) -> Iterator[Check]:
+    """Whether opencode, started in this folder, would load our plugin once."""
+    lines = list(opencode.loaded(about.env, Path.cwd()))
+    mend = "reflectd setup opencode"
+    for file, spec in lines:
+        path = Path(unquote(spec.removeprefix("file://")))
+        if path.is_absolute() and not path.exists():
+            yield Check("plugin", "fail", f"{file} loads {path}, which is not there", mend)
+        elif path.is_absolute() and "site-packages" in path.parts:
+            text = f"{file} loads {path}, which moves when reflectd is installed with another Python"
+            yield Check("plugin", "warn", text, mend)
+        elif path.is_absolute() and path.is_file():
+            text = f"{file} names the plugin by a file, {path}: opencode 2 loads only folders and packages"
+            yield Check("plugin", "warn", text, mend)
+        else:
+            yield Check("plugin", "ok", f"{file} loads {spec}" if spec else f"{file} is reflectd's")
+    if not lines:  # whether any agent does is the check `agents`
+        yield Check("plugin", "ok", f"opencode does not load reflectd here ({mend})")
+    if len({spec or str(file) for file, spec in lines}) > 1:
+        yield Check("plugin", "warn", "it is loaded twice", f"remove one line: {mend} --remove")
+
+
+def claude_program(about: About) -> Iterator[Check]:
+    """Whether Claude Code is there, and not older than the oldest version that the plugin was tested with."""
+    program = agents.find(about.env, claude_code.HOST)
+    if not program:
+        yield _absent(claude_code.HOST, "claude code", claude_code.loads(about.env, Path.cwd()))
+        return
+    version = version_of(program, about.env)
+    if _older(version, claude_code.OLDEST):
+        mend = f"claude update: reflectd is tested with {'.'.join(map(str, claude_code.OLDEST))} and newer"
+        yield Check("claude code", "warn", f"{version} is too old ({program})", mend)
+    else:
+        yield Check("claude code", "ok", f"{version} ({program})")
+
+
+def _older(version: str, than: tuple[int, int, int]) -> bool:
+    numbers = _VERSION.match(version)
+    return numbers is not None and tuple(map(int, numbers.groups())) < than
+
+
+def claude_hooks(about: About) -> Iterator[Check]:
+    """Our entries in the settings that count in this folder, and the programs that the hooks need."""
+    for file in claude_code.read_in(about.env, Path.cwd()):
+        if file.is_file() and (problem := claude_code.skipped(file.read_text("utf-8", "replace"))):
+            mend = "make it plain JSON: no setting in it counts now"
+            yield Check("hooks", "fail", f"{file}: {problem}", mend)
+    entries = list(claude_code.enabled_in(about.env, Path.cwd()))
+    if not entries:
+        yield Check("hooks", "ok", f"Claude Code does not load reflectd here ({SETUP})")
+        return
+    here = copies.place(about.env, claude_code.HOST)
+    for file, folder, on in entries:
+        yield _entry(file, folder, here, on=on)
+    if not any(on for _, _, on in entries):
+        return
+    for why in claude_code.silenced(about.env, Path.cwd()):
+        yield Check("hooks", "fail", why, "take it out: reflectd hears nothing of these sessions")
+    path = about.env.get("PATH", "")
+    if not shutil.which("curl", path=path) and not shutil.which("python3", path=path):
+        yield Check("hooks", "fail", "there is neither `curl` nor `python3` on PATH", "install curl")
+    elif not shutil.which("curl", path=path):
+        yield Check("hooks", "warn", "without `curl` each hook takes longer", "install curl")
+
+
+def _entry(file: Path, folder: str | None, here: Path, *, on: bool) -> Check:
+    """The finding on one settings file that names us."""
+    if not on:
+        return Check("hooks", "warn", f"{file} has reflectd switched off", f"{SETUP}, or --remove")
+    if folder is None:
+        return Check("hooks", "warn", f"{file} enables reflectd and does not say where it is", SETUP)
+    script = Path(folder, "scripts", "hook.sh")
+    if not script.is_file():
+        return Check("hooks", "fail", f"{file} loads {folder}, which is not there", SETUP)
+    if not os.access(script, os.X_OK):
+        return Check("hooks", "fail", f"{script} cannot be run", f"chmod +x {script}")
+    if Path(folder) != here:
+        return Check("hooks", "warn", f"{file} loads another installation, {folder}", SETUP)
+    return Check("hooks", "ok", f"{file} loads {folder}")
+
+
+def claude_mod(about: About) -> Iterator[Check]:
+    """Whether the plugin's mod runs in the sessions that the daemon knows. Without it the hooks do all the
+    work, so this never warns.
+    """
+    program = agents.find(about.env, claude_code.HOST)
+    if not program or not claude_code.loads(about.env, Path.cwd()):
+        return
+    instances = (about.status or {}).get("instances", ())
+    missing = ", ".join(str(i["pid"]) for i in instances if i.get("mod") is False)
+    if not about.settings.claude_code.mod:
+        text = "switched off (claude_code.mod); the hooks do all the work"
+    elif missing:
+        text = (
+            f"not loaded in Claude Code {missing} (pid), which began before it was there, or "
+            "whose settings or organisation allow none; the hooks do all the work"
+        )
+    elif any(i.get("mod") for i in instances):
+        text = "runs beside the hooks"
+    elif _older(version_of(program, about.env), FIRST_WITH_MODS):
+        text = "this version loads none; the hooks do all the work"
+    else:
+        text = "no session tells of it yet"
+    yield Check("mod", "ok", text)
+
+
+# --- what runs ----------------------------------------------------------------------------------------------
+
+
+def daemon(about: About) -> Iterator[Check]:
+    """Whether the daemon runs, which version it is, and what it says does not work."""
+    from ..control import start_failure
+    from ..control.start import outdated
+
+    s = about.status
+    if s is None:
+        if failed := start_failure.read(about.where):
+            yield Check("daemon", "fail", failed, "reflectd start")
+        elif about.where.stopped.exists():
+            yield Check("daemon", "warn", "it was stopped with `reflectd stop`", "reflectd start")
+        else:
+            mend = "reflectd start; the agent's plugin starts it too"
+            yield Check("daemon", "warn", "it does not run", mend)
+        return
+    yield Check("daemon", "ok", f"{s['version']} runs (pid {s['pid']})")
+    for sentence in outdated(s):
+        yield Check("daemon", "warn", sentence, "reflectd restart")
+    if s["degraded"]:
+        yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
+
+
+def providers(about: About) -> Iterator[Check]:
+    """Which providers judge, in their order, and whether the chosen one is set up. Keys are never shown."""
+    from ...core.policy import AUTO
+    from ...keys import VARIABLES, load_keys
+    from ...llm.sdk import shown_host
+    from ...llm.select import MISSING, there
+
+    chosen = about.settings.judge.provider
+    try:
+        keys = load_keys(about.env, about.settings, by_host=about.by_host)
+    except UserError as e:
+        yield Check("providers", "fail", str(e), "mend it: the daemon does not start with it")
+        return
+    set_up = there(about.settings, keys, about.env)
+    if chosen != "auto" and chosen not in set_up:
+        yield Check("providers", "fail", f"judge.provider is {chosen}, which is not set up", MISSING[chosen])
+    else:
+        names = [n for n in AUTO if n in set_up] if chosen == "auto" else [chosen]
+        yield Check("providers", "ok", f"{chosen}: {', then '.join(names)}")
+    for name, access in keys.apis.items():
+        if access.key:
+            to = access.base_url or VARIABLES[name].official
+            yield Check("keys", "ok", f"{name}: from {access.place}, sent to {shown_host(to)}")
+        elif access.place:
+            yield Check("keys", "warn", f"{name}: {access.place} name no key here", "set the variable")
+    unused = (about.status or {}).get("keys_unused", keys.unused)
+    for name, variable in unused.items():
+        yield Check(
+            "keys", "ok", f"in the environment of a daemon that a host starts, {allows(name, variable)}"
+        )
+    refused = (about.status or {}).get("providers_refused", ())
+    for name, words in (about.status or {}).get("providers_down", {}).items():
+        error = words.removeprefix(f"{name}: ")
+        if name in refused:
+            mend = "give it a valid key or login, then reflectd restart"
+            yield Check("providers", "fail", f"{name} is refused again and again: {error}", mend)
+        else:
+            text = f"{name} did not answer when last asked: {error}"
+            yield Check("providers", "warn", text, "reflectd doctor --online")
+
+
+def judges(about: About) -> Iterator[Check]:
+    """Who judges the sessions of each host: as the running daemon says, else as the settings say."""
+    used = {"opencode": True, claude_code.HOST: bool(claude_code.loads(about.env, Path.cwd()))}
+    running = {host: read(j) for host, j in ((about.status or {}).get("judges") or {}).items()}
+    for host, wanted in found(about.settings, about.env, by_host=about.by_host).items():
+        now = running.get(host, wanted)
+        text = f"{HOSTS[host]} -> {who_judges(host, now)}"
+        if not used[host]:
+            yield Check("judge", "ok", text)
+        elif not now.asked:
+            yield Check("judge", "fail", text, CHOOSE.get(host, "set judge.provider to one that is set up"))
+        elif now != wanted:
+            mend = "reflectd restart; a service does not see this shell's variables"
+            text += f"; by this shell's settings: {who_judges(host, wanted)}"
+            yield Check("judge", "warn", text, mend)
+        elif host in CHOOSE and now.asked == ("offline",) and now.chosen == "auto":
+            yield Check("judge", "warn", text, CHOOSE[host])
+        else:
+            yield Check("judge", "ok", text)
+        if "claude-cli" in now.asked and (way := lost_login(about.env, _token_place(about))):
+            yield Check("judge", "fail", f"{HOSTS[host]}'s judge has no login", way)
+
+
+def _token_place(about: About) -> str:
+    """Where the running daemon has a token of Claude Code's from. Where none runs, Claude Code will start it:
+    then only a file counts.
+    """
+    if about.status is not None:
+        return str(about.status.get("claude_token", ""))
+    return "claude_cli.token_file" if about.settings.claude_cli.token_file else ""
+
+
+def learning(about: About) -> Iterator[Check]:
+    """Whether it learns. What nobody was asked yet is said: after an upgrade nothing begins by itself."""
+    from ..setup.learning import in_words
+
+    yield Check("learning", "ok", in_words(about.settings))
+
+
+def embeddings(about: About) -> Iterator[Check]:
+    """Which model compares texts by their meaning. Without one words are compared, which is no fault."""
+    from ...learning.embed.minilm import check
+    from ...learning.embed.models import choose
+
+    try:
+        choice = choose(about.settings, about.env, by_host=about.by_host)
+        if choice.name == "minilm":
+            check()
+    except (UserError, Unavailable) as e:
+        yield Check(
+            "embeddings", "warn", f"{e}; only words are compared", "mend it, or embed.provider = none"
+        )
+        return
+    if choice.name == "none":
+        text = f"{choice.why}: only words are compared"
+        mend = choice.mend if choice.asked else ""
+        text += f" ({choice.mend})" if choice.mend and not choice.asked else ""
+        yield Check("embeddings", "warn" if choice.asked else "ok", text, mend)
+    else:
+        yield Check("embeddings", "ok", f"{choice.name}: {choice.why}")
+
+
+def database(about: About) -> Iterator[Check]:
+    """Whether the database is undamaged. ``quick_check`` reads all of it and changes nothing."""
+    from ...store.readonly import ReadOnly
+
+    path = about.where.database
+    if not path.exists():
+        yield Check("database", "ok", "made at the first start")
+        return
+    try:
+        with ReadOnly(path) as db:
+            ((said,),) = db.read("PRAGMA quick_check(1)")
+    except Unavailable as e:
+        said = str(e)
+    if said == "ok":
+        yield Check("database", "ok", f"{path} is whole ({path.stat().st_size / 1e6:.1f} MB)")
+    else:
+        mend = "reflectd restart: it is renamed, and a new one is made"
+        yield Check("database", "fail", f"{path} is damaged: {said}", mend)
+    for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*[0-9]")):
+        yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
+
+
+def told(about: About) -> Iterator[Check]:
+    """What the running daemon tells: that the clock keeps it from deleting what is too old, and replies of
+    models that could not be parsed (dead letters).
+    """
+    status = about.status or {}
+    for stands in status.get("standstill", ()):
+        mend = "set the clock right, or `reflectd prune` if it is right"
+        yield Check("prune", "warn", standstill(stands), mend)
+    dead = status.get("dead_letters")
+    if not dead or not dead["count"]:
+        return
+    recent = time.time() * 1000 - dead["last_at"] < DAY_MS
+    useless, last = count(dead["count"], "reply", "replies"), clock(dead["last_at"])
+    text = f"{useless} of models could not be used, the last at {last}"
+    mend = f"{dead['last_why']}. Another model may do better: judge.provider, judge.model" if recent else ""
+    yield Check("replies", "warn" if recent else "ok", text, mend)
+
+
+def errors_logged(about: About) -> Iterator[Check]:
+    """Whether the log of the last day has errors."""
+    path = about.where.log_file
+    if not path.is_file():
+        yield Check("log", "ok", f"there is none at {path}")
+        return
+    since = (datetime.now(UTC) - timedelta(days=1)).strftime("timestamp=%Y-%m-%dT%H:%M:%S")
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_BYTES))
+        lines = file.read(LOG_BYTES).decode("utf-8", "replace").splitlines()
+    bad = [line for line in lines if " level=error " in line and line >= since]
+    if not bad:
+        yield Check("log", "ok", "no errors in the last day")
+        return
+    text = f"{count(len(bad), 'error')} in the last day, the last: {bad[-1][:300]}"
+    yield Check("log", "warn", text, "reflectd logs")
+
+
+CHECKS = {
+    "state": state, "space": space, "socket": sockets, "service": service, "daemon": daemon,
+    "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
+    "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "providers": providers,
+    "judge": judges, "learning": learning, "embeddings": embeddings, "database": database,
+    "status": told, "log": errors_logged,
+}  # fmt: skip
+"""Those that need settings, in the order in which a person would mend what they find."""
