@@ -39,6 +39,22 @@ def test_rule_11_a_prompt_that_was_taken_back(story: Story) -> None:
     assert [m.text for m in read(story).messages] == ["From the start"]
 
 
+def test_rule_11_back_into_an_earlier_task(story: Story) -> None:
+    """The parent of the new prompt stands in the middle of a task before: its answer was undone too."""
+    story.human("One")
+    story.bash("touch a")
+    fork = story.tip
+    story.say("Did one.")
+    story.human("Two")
+    story.say("Did two.")
+    story.tip = fork
+    story.human("One, but with b")
+    story.say("Did b.")
+    found = read(story)
+    assert [m.text for m in found.messages if m.text] == ["One", "One, but with b", "Did b."]
+    assert [m.text for m in found.requests] == ["One", "One, but with b"]
+
+
 def test_rule_12_the_first_answer_stands_before_its_prompt(story: Story) -> None:
     """It belongs below its prompt, so that what the person types next is a new task; also while the lines
     with which the session begins are not there yet, and when one of them is too bulky to be read.
