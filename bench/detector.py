@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.evidence import transcript
 from bench.stand import Table, median
-from daemon.stuck.loops import SIZE, Step, found, step_from_digests, steps
+from daemon.stuck.loops import SIZE, Step, loop_at_end, step_from_digests, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def sessions() -> dict[str, Callable[[int], Step]]:
 
 
 def run(*, quick: bool) -> Table:
-    """Median over runs of the mean time of ``found`` per event."""
+    """Median over runs of the mean time of ``loop_at_end`` per event."""
     runs = 3 if quick else 11
     table = Table(f"Loop detectors, {EVENTS:,} events a session ({runs} runs)", ("session", "µs per event"))
     for name, step in sessions().items():
@@ -58,7 +58,7 @@ def run(*, quick: bool) -> Table:
             began = time.perf_counter()
             for event in events:
                 row.append(event)
-                found(tuple(row))
+                loop_at_end(tuple(row))
             seconds.append((time.perf_counter() - began) / EVENTS)
         us = median(seconds) * 1e6
         table.rows.append((name, f"{us:.1f}"))
@@ -67,7 +67,7 @@ def run(*, quick: bool) -> Table:
     seconds = []
     for _ in range(runs):
         began = time.perf_counter()
-        found(steps(long))
+        loop_at_end(steps(long))
         seconds.append(time.perf_counter() - began)
     ms = median(seconds) * 1000
     table.values["1 MB"] = {"ms": ms}

@@ -18,7 +18,7 @@ import msgspec
 from daemon.core.errors import UserError
 from daemon.core.transcript import Transcript
 from daemon.engine.page import Share, wilson
-from daemon.stuck.loops import Loop, LoopKind, found, loop_in, step_from_digests, steps
+from daemon.stuck.loops import Loop, LoopKind, loop_at_end, loop_in, step_from_digests, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def ordinary_sessions() -> Share:
             continue
         transcript = msgspec.convert(case["transcript"], Transcript)
         row, of = steps(transcript), of + 1
-        alarms += any(found(row[:n]) for n in range(1, len(row) + 1))
+        alarms += any(loop_at_end(row[:n]) for n in range(1, len(row) + 1))
     return wilson(alarms, of)
 
 
@@ -180,7 +180,7 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def _suspected(transcript: Transcript) -> bool:
     """Whether digests alone, without texts, names and sorts, raise a suspicion at any step."""
     row = [step_from_digests(s.tool, s.symbol, "", failed=s.failed) for s in steps(transcript)]
-    return any(found(row[:n]) for n in range(1, len(row) + 1))
+    return any(loop_at_end(row[:n]) for n in range(1, len(row) + 1))
 
 
 def _recall(outcomes: Sequence[Outcome]) -> Share:

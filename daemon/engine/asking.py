@@ -24,7 +24,7 @@ from .calls import REFUSED
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from ..core.guards import Limits, Skip
     from ..core.llm import Prompt, Reply
@@ -94,13 +94,16 @@ class Asking:
         s: Session,
         deadline_s: float,
         limits: Limits | None = None,
-        on_limit: Callable[[Skip], None] | None = None,
     ) -> Result:
         """What the flow ends with. ``deadline_s``: for all its calls together. ``limits``: those of the
-        session, if none are given. ``on_limit``: told instead of the person.
+        session, if none are given; with limits of their own nobody is told of the one that forbids a call.
         """
         world = self._world
-        within, tell = limits or world.limits(s), on_limit or partial(self._over_limit, s)
+        within = limits or world.limits(s)
+
+        def tell(no: Skip | None) -> None:
+            if no is not None and limits is None:
+                self._over_limit(s, no)
 
         async def answer(prompt: Prompt, left_s: float) -> Reply:
             call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within))
@@ -109,8 +112,7 @@ class Asking:
             try:
                 reply = await call
             except Unavailable as e:
-                if e.limit is not None:
-                    tell(e.limit)
+                tell(e.limit)
                 raise
             except asyncio.CancelledError:
                 me = asyncio.current_task()
@@ -118,8 +120,7 @@ class Asking:
                     raise
                 raise Unavailable(OFF, "gone") from None
             else:
-                if reply.limit is not None:
-                    tell(reply.limit)
+                tell(reply.limit)
                 return reply
             finally:
                 under_way.discard(call)

@@ -1,9 +1,9 @@
 """Finds loops: does the agent make the same calls with the same outcomes again and again?
 
 Each finished call becomes a ``Step``: a digest of the tool with its arguments, and one of the outcome without
-times, process ids and the like. ``found`` says which loop a row of steps ends with: one call, or a round of
-two to five. A step that brings something new ends every loop, so work that makes progress is never one. Never
-raises. Linear time. Thresholds and reasons: ``design/stuck.md``.
+times, process ids and the like. ``loop_at_end`` names the loop that a row of steps ends with: one call, or a
+round of two to five. A step that brings something new ends every loop, so work that makes progress is never
+one. Never raises. Linear time. Thresholds and reasons: ``design/stuck.md``.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def loop_in(transcript: Transcript) -> Loop | None:
     spoke = last is not None and last.role == "assistant" and bool(last.text.strip()) and not last.calls
     if spoke and last is not None and last.finish == "stop" and not last.error:
         return None
-    return found(steps(transcript))
+    return loop_at_end(steps(transcript))
 
 
 def steps(transcript: Transcript) -> tuple[Step, ...]:
@@ -106,7 +106,7 @@ def steps(transcript: Transcript) -> tuple[Step, ...]:
     return tuple(step_of(call) for call in reversed(calls[:SIZE]))
 
 
-def found(row: Sequence[Step]) -> Loop | None:
+def loop_at_end(row: Sequence[Step]) -> Loop | None:
     """The loop at the end of the row, or None."""
     row = row[-SIZE:]
     symbols = [step.symbol for step in row]

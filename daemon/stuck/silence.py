@@ -27,7 +27,7 @@ from .loops import Loop, loop_text
 
 if TYPE_CHECKING:
     from ..core.guards import Limits
-    from ..core.orders import NudgeKind
+    from ..core.orders import NudgeKind, SendFeedback
     from ..core.transcript import ToolCall, Transcript
 
 Reason = Literal["genuinely_stuck", "waiting_for_user", "working", "complete"]
@@ -228,52 +228,54 @@ def assessment(answer: Answer[Said]) -> Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The session afterwards, the orders for the host, and what the person is told (empty: nothing)."""
+    """The session afterwards, the orders for the host, and the sentence for the person (empty: none)."""
 
     session: Session
     orders: tuple[StoredOrder, ...] = ()
-    told: str = ""
+    notice: str = ""
 
 
-def decide(
-    session: Session, case: Case, found: Assessment, limits: Limits, *, nudge: bool = True
-) -> Decision:
-    """What follows from ``found``. Only a stuck session leads to orders, and only an idle one
-    is prompted (I10, I29); without ``nudge`` none is.
-    """
-    if not found.stuck:
+def decide(session: Session, case: Case, assessed: Assessment, limits: Limits) -> Decision:
+    """Only a stuck session leads to orders, and only an idle one is prompted (I10, I29)."""
+    if not assessed.stuck or limits.observe:
         return Decision(session)
-    told = f"The agent seems stuck: {found.why}" if found.why else "The agent seems stuck"
-    if limits.observe:
+    notice = "The agent seems stuck" + (f": {assessed.why}" if assessed.why else "")
+    if not session.busy and assessed.nudge:
+        if session.nudges < MAX_NUDGES:
+            kind: NudgeKind = "loop" if case.loop is not None else "stuck"
+            text = nudge_text(_reason(case, assessed))
+            order = SendNudge(
+                session.id, case.task, case.turn, text, kind, agent=case.agent, model=case.model
+            )
+            return Decision(_nudged(session, case.loop), (order,))
+        notice = f"The agent seems stuck, and {session.nudges} nudges did not help"
+    toast = (ShowToast(session.id, notice[:300], "warning"),) if limits.toasts else ()
+    return Decision(session, toast, notice)
+
+
+def order_of_silence(session: Session, turn: str, feedback: SendFeedback, limits: Limits) -> Decision:
+    """Nothing happened after ``feedback``: one nudge, up to ``MAX_NUDGES`` on the task."""
+    if limits.observe or session.nudges >= MAX_NUDGES:
         return Decision(session)
-    if session.busy or not (nudge and found.nudge):
-        return Decision(session, toast(session, told, limits), told)
-    if session.nudges >= MAX_NUDGES:
-        told = f"The agent seems stuck, and {session.nudges} nudges did not help"
-        return Decision(session, toast(session, told, limits), told)
-    kind: NudgeKind = "loop" if case.loop is not None else "stuck"
-    text = nudge_text(reason(case, found))
-    order = SendNudge(session.id, case.task, case.turn, text, kind, agent=case.agent, model=case.model)
-    return Decision(nudged(session, case.loop), (order,))
+    text = nudge_text("The feedback above is still open, and nothing has happened since.")
+    order = SendNudge(
+        session.id, session.task, turn, text, "feedback", agent=feedback.agent, model=feedback.model
+    )
+    return Decision(_nudged(session), (order,))
 
 
-def nudged(session: Session, loop: Loop | None = None) -> Session:
+def _nudged(session: Session, loop: Loop | None = None) -> Session:
     """The session after one more nudge. ``loop``: the loop that the nudge named, if any."""
     session = replace(session, nudges=session.nudges + 1)
     return replace(session, loop=loop.key, loop_count=loop.count) if loop is not None else session
 
 
-def toast(session: Session, told: str, limits: Limits) -> tuple[ShowToast, ...]:
-    """The order that tells the person; none when toasts are switched off."""
-    return (ShowToast(session.id, told[:300], "warning"),) if limits.toasts else ()
-
-
-def reason(case: Case, found: Assessment) -> str:
+def _reason(case: Case, assessed: Assessment) -> str:
     """Why the agent is nudged, in words for the agent."""
     if case.loop is not None:
         return loop_text(case.loop)
-    if found.message:
-        return found.message
+    if assessed.message:
+        return assessed.message
     if case.ending == "cut_off":
         end = " ".join(case.reply[-QUOTE_CHARS:].split())
         return f'Your last message breaks off: "…{end}"'
@@ -285,18 +287,3 @@ def reason(case: Case, found: Assessment) -> str:
 def nudge_text(why: str) -> str:
     """The whole prompt for the agent. ``why``: the reason for it."""
     return f"{HEADING}\n\n{why}\n\n{END}"
-
-
-def unanswered_text() -> str:
-    """The nudge for an agent that did not react to feedback."""
-    return nudge_text("The feedback above is still open, and nothing has happened since.")
-
-
-def order_of_silence(
-    session: Session, turn: str, agent: str, model: Model | None, limits: Limits
-) -> Decision:
-    """What follows when nothing happened after feedback: one nudge, up to ``MAX_NUDGES`` on the task."""
-    if limits.observe or session.nudges >= MAX_NUDGES:
-        return Decision(session)
-    order = SendNudge(session.id, session.task, turn, unanswered_text(), "feedback", agent=agent, model=model)
-    return Decision(nudged(session), (order,))

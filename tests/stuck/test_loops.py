@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.stuck.loops import Loop, Step, found, loop_in, step_from_digests, step_of, steps
+from daemon.stuck.loops import Loop, Step, loop_at_end, loop_in, step_from_digests, step_of, steps
 from tests.stuck.samples import NOT_FOUND, quiet, session, tool
 from tests.support.transcripts import bash, edit, read
 
@@ -218,8 +218,8 @@ def test_it_never_raises(found_messages: list[Message]) -> None:
 def test_the_same_loop_keeps_its_key(before: list[Step], period: int, more: int) -> None:
     """However long it goes on, and wherever in the round it is looked at."""
     round_ = [step_from_digests("bash", f"l{i}", "r", failed=False) for i in range(period)]
-    first = found([*before, *round_ * 4])
-    again = found([*before, *round_ * 4, *(round_ * 3)[:more]])
+    first = loop_at_end([*before, *round_ * 4])
+    again = loop_at_end([*before, *round_ * 4, *(round_ * 3)[:more]])
     assert first is not None
     assert again is not None
     assert (again.key, again.kind) == (first.key, first.kind)

@@ -20,7 +20,7 @@ from ...core.orders import SendFeedback, ShowToast
 from ...core.verdict import NO_PROOF
 from ...files.verdict import Stalled
 from ...store import outbox
-from ...stuck.loops import SIZE, Step, found, loop_in, step_from_digests
+from ...stuck.loops import SIZE, Step, loop_at_end, loop_in, step_from_digests
 from ...stuck.silence import (
     Assessment,
     Case,
@@ -185,8 +185,7 @@ class Stuck(Feature):
             return
         if not transcript.messages or transcript.messages[-1].order != stored.id:
             return
-        was = stored.order
-        decision = order_of_silence(s, p.turn, was.agent, was.model, world.limits(s))
+        decision = order_of_silence(s, p.turn, stored.order, world.limits(s))
         await self._nudges.send(
             decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
         )
@@ -201,8 +200,8 @@ class Stuck(Feature):
         if now is None or now.turn != s.turn or self._nudges.objection(now, p.task) is not None:
             return
         decision = decide(now, case, assessed, self._world.limits(now))
-        if decision.told:  # only a toast: the verdict file of the turn is final (I21)
-            self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.told)
+        if decision.notice:  # only a toast: the verdict file of the turn is final (I21)
+            self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.notice)
         await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
 
     async def look(self, session: str) -> None:
@@ -252,8 +251,8 @@ class Stuck(Feature):
             return
         if case.pending:  # the end of the call is an event, and until then the answer stays the same
             self._timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS, self.look)
-        decision = decide(now, case, assessed, self._world.limits(now), nudge=False)
-        if not decision.told:
+        decision = decide(now, case, assessed, self._world.limits(now))
+        if not decision.notice:
             return
         seen = self._of(s.id)
         seen.told_at = s.active_at
@@ -261,7 +260,7 @@ class Stuck(Feature):
             if seen.loop == case.loop.key:
                 return
             seen.loop = case.loop.key
-        self._tell(now, case.turn, decision.told)
+        self._tell(now, case.turn, decision.notice)
 
     async def _case(self, s: Session, transcript: Transcript) -> Case | None:
         world = self._world
@@ -300,7 +299,7 @@ class Stuck(Feature):
             return
         seen, now = self._of(s.id), self._world.clock.now_ms()
         seen.row.append(step_from_digests(event.tool, event.call, event.result, failed=event.failed))
-        if now >= seen.next_ms and found(tuple(seen.row)) is not None:
+        if now >= seen.next_ms and loop_at_end(tuple(seen.row)) is not None:
             seen.next_ms = now + CACHE_MS
             self._world.spawn(self._looping(s.id), f"look at {s.id}", "look")
 
