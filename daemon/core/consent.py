@@ -99,30 +99,24 @@ def chosen_by_text(questions: object, answers: object) -> tuple[Chosen, ...]:
 
 
 def _shown(question: object) -> Shown | None:
-    if not isinstance(question, dict):
-        return None
-    text, header, options = (question.get(key) for key in ("question", "header", "options"))
-    more = {k: v for k, v in question.items() if k not in {"question", "header", "options"} and v is not None}
-    several = {more.pop("multiSelect", False), more.pop("multiple", False)} if _flat(more) else {True}
-    if more or several != {False} or not isinstance(options, list) or not 1 < len(options) <= MAX_QUESTIONS:
-        return None
-    if not isinstance(text, str) or not isinstance(header, str) or len(text) > MAX_CHARS:
-        return None
-    if MARK.search(text) is None:
-        return None
-    pairs: list[list[str]] = []
-    for option in options:
-        if not isinstance(option, dict) or set(option) != {"label", "description"}:
-            return None
-        pair = [option["label"], option["description"]]
-        if not all(isinstance(said, str) and len(said) <= MAX_CHARS for said in pair):
-            return None
-        pairs.append(pair)
-    return Shown(_digest([text, header, pairs]), tuple(label for label, _ in pairs))
+    match question:
+        case {"question": str(text), "header": str(header), "options": [_, _, *_] as options, **more}:
+            pairs = [_pair(option) for option in options]
+            several = {key: value for key, value in more.items() if value is not None}
+            ours = len(text) <= MAX_CHARS and MARK.search(text) is not None
+            if not ours or None in pairs or len(pairs) > MAX_QUESTIONS:
+                return None
+            if several not in ({}, {"multiSelect": False}, {"multiple": False}):
+                return None
+            return Shown(_digest([text, header, pairs]), tuple(pair[0] for pair in pairs if pair))
+    return None
 
 
-def _flat(more: dict[Any, Any]) -> bool:
-    return all(isinstance(value, bool) for value in more.values())
+def _pair(option: object) -> list[str] | None:
+    match option:
+        case {"label": str(label), "description": str(about), **more} if not more:
+            return [label, about] if max(len(label), len(about)) <= MAX_CHARS else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,16 +413,6 @@ class Decisions:
             case "do":
                 return self._undo(p) if p.kind == "undo" else self._settle(p)
 
-    def take_back(self, p: Proposal, outcome: Outcome) -> Sequence[str]:
-        """Undo a decision; returns lines that the person should know."""
-        if outcome.change:
-            return self.rules.undo(outcome.change).told
-        if outcome.status == "dismissed" and p.words is not None:
-            self.rules.journal.take_back(p.words)
-        elif outcome.status == "dismissed":
-            return self._settle(replace(p, kind="restore")).told
-        return ()
-
     def _about(self, text: str, kind: Kind, *, soft: bool, signals: Sequence[str] = ()) -> Proposal:
         """The question about a text: what contradicts it, or whether the person wants it."""
         text = self._readable(text, soft=soft)

@@ -132,120 +132,80 @@ def review(rules: LearnedRules) -> int:
     else:
         more = f", and {count(len(words), 'message')} of yours that no model read" if words else ""
         say(f"{count(len(patterns), 'pattern')} in {here}{more}. Nothing is written before you say so.")
-        found = Review(decisions, [*patterns, *words[:MOST_WORDS]])
-        code = found.run()
-        found.sum_up()
-        if code:
+        if code := _all(decisions, [*patterns, *words[:MOST_WORDS]]):
             return code
     _print(worn_lines(rules, rules.look(), Paint(), suggested=True))
     return 0
 
 
-class Review:
-    """One review: what is still to be decided, and what was decided so far."""
+def _all(decisions: Decisions, waiting: Sequence[Proposal]) -> int:
+    """Ask about each of these, and sum up; the exit code."""
+    made, code = list[Outcome](), 0
+    try:
+        which_file(decisions)
+        target = decisions.base().target
+        for number, p in enumerate(waiting, 1):
+            head = f"Pattern {number} of {len(waiting)}"
+            outcome = _decided(decisions, replace(p, target=target), head)
+            if outcome is None:
+                break
+            made.append(outcome)
+            _tell(outcome)
+    except EOFError:
+        say("")  # the terminal is gone, or Ctrl-D: as if they quit
+    except KeyboardInterrupt:
+        say("")
+        code = 130
+    many = Counter(outcome.status for outcome in made)
+    left = {"not decided": len(waiting) - len(made)} if len(made) < len(waiting) else {}
+    told = ", ".join(f"{status}: {n}" for status, n in {**many, **left}.items())
+    say(f"{count(len(made), 'decision')}. {told}")
+    if any(outcome.change for outcome in made):
+        say("`reflectd reflect undo` takes the last change of a file back")
+    if "dismissed" in many:
+        say("`reflectd reflect restore ID` takes a dismissal back")
+    return code
 
-    def __init__(self, decisions: Decisions, waiting: Sequence[Proposal]) -> None:
-        self._decisions = decisions
-        self._waiting = list(waiting)
-        self._of = len(waiting)
-        self._made: list[tuple[Proposal, Outcome]] = []
 
-    def run(self) -> int:
-        """Ask about each; the exit code."""
+def _decided(decisions: Decisions, p: Proposal, head: str) -> Outcome | None:
+    """Ask about one until something is decided; None when the person quits. A decision that can't be done is
+    told, and asked again.
+    """
+    text, shown = p.text, None
+    while True:
+        if not decisions.waits(p):
+            return Outcome("decided elsewhere meanwhile", p.said)
+        if shown != text:
+            wording = [f'Wording: "{one_line(text)}"'] if text != p.text else []
+            _print(["", head, *lines(p), *wording, *_goes_to(decisions, p)])
+            shown = text
+        asked = replace(p, kind="pattern") if text else p  # words that were worded are decided as a pattern
+        edit = Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide")
+        key = choose([*_options(asked), edit, Choice("q", "Quit", "what you decided is kept")], "s")
         try:
-            which_file(self._decisions)
-            target = self._decisions.base().target
-            self._waiting = [replace(p, target=target) for p in self._waiting]
-            while self._waiting and self._ask():
-                pass
-        except EOFError:
-            say("")  # the terminal is gone, or Ctrl-D: as if they quit
-        except KeyboardInterrupt:
-            say("")
-            return 130
-        return 0
-
-    def sum_up(self) -> None:
-        """All decisions by what became of the patterns, and how they are taken back."""
-        many = Counter(outcome.status for _, outcome in self._made)
-        said = [f"{status}: {n}" for status, n in many.items()]
-        said += [f"not decided: {len(self._waiting)}"] if self._waiting else []
-        say(f"{count(len(self._made), 'decision')}. {', '.join(said)}")
-        if any(outcome.change for _, outcome in self._made):
-            say("`reflectd reflect undo` takes the last change of a file back")
-        if "dismissed" in many:
-            say("`reflectd reflect restore ID` takes a dismissal back")
-
-    def _ask(self) -> bool:
-        """Ask about the first one until something is decided; False when the person quits. A decision that
-        can't be done is told, and asked again.
-        """
-        text, shown = self._waiting[0].text, None
-        while True:
-            p = self._waiting[0]
-            if not self._decisions.waits(p):
-                say(f"Decided elsewhere meanwhile: {one_line(p.said)}")
-                del self._waiting[0]
-                return True
-            if shown != text:
-                self._show(p, text)
-                shown = text
-            key = choose(self._choices(p, text), "s")
             if key == "q":
-                return False
-            try:
-                if key == "u":
-                    self._undo()
-                    return True
-                if key == "e":
-                    text = entered(f"Rule now: {text or 'none'}. In your words (empty keeps it): ") or text
-                    continue
-                outcome = self._decided(p, text, key)
-            except (UserError, Unavailable) as error:
-                say(f"reflectd: {plain(error)}")
+                return None
+            if key == "e":
+                text = entered(f"Rule now: {text or 'none'}. In your words (empty keeps it): ") or text
                 continue
-            if outcome is not None:
-                self._made.append((self._waiting.pop(0), outcome))
-                _tell(outcome)
-                return True
-            shown = None
-
-    def _show(self, p: Proposal, text: str) -> None:
-        said = [f'Wording: "{one_line(text)}"'] if text != p.text else []
-        number = f"Pattern {self._of - len(self._waiting) + 1} of {self._of}"
-        _print(["", number, *lines(p), *said, *_goes_to(self._decisions, p)])
-
-    def _choices(self, p: Proposal, text: str) -> list[Choice]:
-        options = _options(_as_pattern(p, text))
-        options.append(
-            Choice("e", "Edit the wording") if text else Choice("e", "Word it yourself", "then decide")
-        )
-        options += [Choice("u", "Undo the last decision")] if self._made else []
-        return [*options, Choice("q", "Quit", "what you decided is kept")]
-
-    def _decided(self, p: Proposal, text: str, key: str) -> Outcome | None:
-        """Do it; None when the person went back, or another review was faster."""
-        if not self._decisions.waits(p):
-            return None
-        answer = _meant(_as_pattern(p, text), key)
-        if p.words is not None and answer in {"rule", "soft"}:
-            worded = self._decisions.worded([p.words.key], text)
-            if worded is None:
-                return Outcome("dismissed", text)
-            p = self._waiting[0] = replace(worded, target=p.target)
-        outcome = self._decisions.decide(p if p.words else replace(p, text=text), answer)
-        return _asked(self._decisions, outcome.ask, back=True) if outcome.ask else outcome
-
-    def _undo(self) -> None:
-        """Take the last decision back; its pattern is asked about again."""
-        told = self._decisions.take_back(*self._made[-1])
-        self._waiting.insert(0, self._made.pop()[0])
-        _print(["Undone.", *(f"  {plain(line)}" for line in told)])
-
-
-def _as_pattern(p: Proposal, text: str) -> Proposal:
-    """A text of the person's that they worded can be decided on as a pattern."""
-    return replace(p, kind="pattern") if text and p.kind == "words" else p
+            if not decisions.waits(p):
+                continue
+            answer = _meant(asked, key)
+            if p.words is not None and answer in {"rule", "soft"}:
+                worded = decisions.worded([p.words.key], text)
+                if worded is None:
+                    return Outcome("dismissed", text)
+                p = replace(worded, target=p.target)
+            outcome = decisions.decide(p if p.words else replace(p, text=text), answer)
+            if outcome.ask is None:
+                return outcome
+            further = _asked(decisions, outcome.ask, back=True)
+        except (UserError, Unavailable) as error:
+            say(f"reflectd: {plain(error)}")
+            continue
+        if further is not None:
+            return further
+        shown = None
 
 
 def _tell(outcome: Outcome) -> None:

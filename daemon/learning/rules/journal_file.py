@@ -6,7 +6,7 @@ to each other. New texts are redacted before they are written. A file that is no
 ``….corrupt-<ms>`` at the next write, and ``told`` says so. Links are not followed, and nothing is done in a
 folder that is one: a clone may ship it. A ``temp`` folder of ours gets a ``.gitignore``.
 
-A person's words, the texts that wait to be read and the places where reading stopped are private. They are
+A person's words, the texts that wait to be read and the places where reading stopped are draft. They are
 written after the journal, so a scan that is killed reads some files a second time and counts nothing twice.
 Cursors and quotes belong to one journal: with a new one everything is read again.
 """
@@ -67,29 +67,21 @@ class Loaded(NamedTuple):
 
 
 @dataclass(slots=True)
-class Private:
-    """What belongs to a journal. ``quotes``: by the ids of signals. ``decided``: the fate of texts, by their
-    keys: the id of a signal, or "none". ``kept``: candidates that wait, None where none were read.
-    ``cursors``: path → where reading stopped.
-    """
-
-    quotes: list[tuple[str, Json]] = field(default_factory=list)
-    decided: dict[str, str] = field(default_factory=dict)
-    kept: Mapping[str, Candidate] | None = None
-    cursors: Json | None = None
-
-
-@dataclass(slots=True)
 class Draft:
-    """A journal while it is changed. ``told``: lines that a person should know. ``new`` and ``again``: ids of
-    the signals that a scan found. ``private``: what is written into the state folder after the journal.
+    """A journal while it is changed. ``told``: lines that a person should know. The rest is of a scan:
+    ``new`` and ``again`` (ids of signals), ``quotes`` by such ids, ``decided`` (the fate of texts, by their
+    keys: the id of a signal, or "none"), ``kept`` (candidates that wait), ``cursors`` (path → where reading
+    stopped). The last four are written into the state folder after the journal.
     """
 
     journal: Journal
     told: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
-    private: Private | None = None
+    quotes: list[tuple[str, Json]] = field(default_factory=list)
+    decided: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Candidate] | None = None
+    cursors: Json | None = None
 
 
 class ProjectJournal:
@@ -150,8 +142,8 @@ class ProjectJournal:
                 self._write(draft, text, loaded.problem)
             elif loaded.problem:
                 draft.told.append(loaded.problem)
-            if draft.private is not None and not dry_run:
-                self._keep(draft.journal, draft.private)
+            if not dry_run:
+                self._keep(draft)
 
     def _write(self, draft: Draft, text: bytes, problem: str) -> None:
         now = self._clock.now_ms()
@@ -201,38 +193,41 @@ class ProjectJournal:
         """Count findings in the journal. ``cursors``: path → where reading stopped. ``kept``: candidates that
         wait; ``nothing``: keys of those that teach nothing. Raises ``Unavailable``.
         """
-        private, again = Private([], dict(nothing or {}), kept, cursors), set[str]()
+        again = set[str]()
         with self.change(dry_run=dry_run) as draft:
-            adding, draft.private = Adding(draft.journal), private
+            draft.decided, draft.kept, draft.cursors = dict(nothing or {}), kept, cursors
+            adding = Adding(draft.journal)
             for candidate, reading in findings:
                 for sighting in candidate.seen:
                     name, changed = adding.add(_worded(candidate, reading), sighting)
-                    private.quotes.append((name, candidate.quote(sighting)))
-                    private.decided[candidate.key] = name
+                    draft.quotes.append((name, candidate.quote(sighting)))
+                    draft.decided[candidate.key] = name
                     again |= {name} if changed else set()
             draft.new, draft.again = adding.new, sorted(again - set(adding.new))
             if gone := trim(draft.journal):
                 draft.told.append(f"{gone} of the least signals were dropped: there are too many")
         return draft
 
-    def _keep(self, journal: Journal, private: Private) -> None:
-        state, now, created = self.state, self._clock.now_ms(), {CREATED: journal.get("created", "")}
+    def _keep(self, draft: Draft) -> None:
+        """Write what belongs to the journal into the state folder."""
+        journal, state, now = draft.journal, self.state, self._clock.now_ms()
+        created = {CREATED: journal.get("created", "")}
         ids = {signal["id"] for signal in journal["signals"]}
-        if private.quotes:
+        if draft.quotes:
             known = {name: old for name, old in self._of_journal("quotes", journal).items() if name in ids}
-            for name, quote in private.quotes:
+            for name, quote in draft.quotes:
                 if name in ids:
                     known[name] = keep_quotes(known.get(name), quote)
             state.save("quotes", created | known, now)
-        decided = {**state.load("decided"), **private.decided}
-        if private.decided:
+        decided = {**state.load("decided"), **draft.decided}
+        if draft.decided:
             state.save("decided", _newest(decided), now)
-        if private.kept is not None or private.decided:  # what a kill left in both is decided
-            found = merged(private.kept or {}, stored(state.load("candidates")))
+        if draft.kept is not None or draft.decided:  # what a kill left in both is decided
+            found = merged(draft.kept or {}, stored(state.load("candidates")))
             waiting = {key: c.object() for key, c in found.items() if decided.get(key) not in ids | {"none"}}
             state.save("candidates", waiting, now)
-        if private.cursors is not None:
-            files = _newest({**self.cursors(journal), **private.cursors})
+        if draft.cursors is not None:
+            files = _newest({**self.cursors(journal), **draft.cursors})
             state.save("cursors", {**created, "files": files}, now)
 
     def gathering(self, journal: Journal) -> Gathering:
@@ -264,15 +259,6 @@ class ProjectJournal:
     def drop(self, keys: Sequence[str]) -> None:
         """These candidates teach nothing: they are not shown again. Raises as ``word`` does."""
         self.count((), nothing={candidate.key: "none" for candidate in self._waiting(keys)})
-
-    def take_back(self, candidate: Candidate) -> None:
-        """A candidate that was dropped waits again. Raises ``Unavailable``."""
-        with alone(self.state.folder):
-            decided, now = self.state.load("decided"), self._clock.now_ms()
-            decided.pop(candidate.key, None)
-            self.state.save("decided", decided, now)
-            waiting = {**self.state.load("candidates"), candidate.key: candidate.object()}
-            self.state.save("candidates", waiting, now)
 
     def _waiting(self, keys: Sequence[str]) -> list[Candidate]:
         """Raises ``UserError`` before anything is counted."""

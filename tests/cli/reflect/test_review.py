@@ -155,7 +155,7 @@ def test_nothing_is_decided_by_accident(box: Sandbox) -> None:
 @pytest.mark.shows("FR4", "PATH_DECISION-2")
 def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
     """New sessions are read first. Each quote comes with the agent's words, and becomes a rule only in words
-    that the person types. What teaches nothing is dismissed, and comes back with undo; what was skipped waits
+    that the person types. What teaches nothing is dismissed; what was skipped waits
     for the next review, which reads only what is new.
     """
     talk = ("I installed it with npm.", BUN_WORDS)
@@ -188,12 +188,6 @@ def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
         terminal.ends()
         terminal.press("d\r")
         terminal.wait_for('Your words: "Never mind')
-        terminal.ends()
-        terminal.press("u\r")
-        terminal.wait_for("Undone.")
-        terminal.ends()
-        terminal.press("d\r")
-        terminal.wait_for("Pattern 2 of 2")
         terminal.ends()
         text = leaves(terminal, "s")
     assert "dismissed: 1, skipped for now: 1" in text
@@ -235,26 +229,9 @@ def test_the_wording_can_be_edited(box: Sandbox) -> None:
     assert set(statuses(box).values()) == {"promoted"}
 
 
-def test_the_last_decision_is_undone(box: Sandbox) -> None:
-    """``u`` takes a rule, a dismissal and a skip back, one after the other, newest first, and asks again."""
-    before = box.file("CLAUDE.md", "# Shop\n").read_bytes()
-    said_before(box, STRICT, BUN, LINT)
-    with review(box, size=(80, 140)) as terminal:
-        for key, following in (("a", BUN), ("d", LINT)):
-            terminal.answer(key, following.content)
-        assert "[rule-001]" in rules_file(box)
-        assert statuses(box)[BUN.content] == "dismissed"
-        terminal.answer("u", BUN.content)
-        assert statuses(box)[BUN.content] == "pending"
-        terminal.answer("u", STRICT.content)
-        assert "0 decisions. not decided: 3" in leaves(terminal)
-    assert (box.project / "CLAUDE.md").read_bytes() == before
-    assert set(statuses(box).values()) == {"pending"}
-
-
 @pytest.mark.shows("FR6", "AC-REFLECT-05")
 def test_workshop_keeps_the_preference_where_it_is_installed(box: Sandbox) -> None:
-    """ "Add to Workshop" runs its command; undo says that Workshop itself is not told."""
+    """ "Add to Workshop" runs its command."""
     program, ran = box.root / "bin" / "workshop", box.root / "ran"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$@" >> {ran}\n', "utf-8")
@@ -265,10 +242,8 @@ def test_workshop_keeps_the_preference_where_it_is_installed(box: Sandbox) -> No
         terminal.answer("w", BUN.content)
         assert "Preference added rule-001 in Workshop: Use strict TypeScript mode" in terminal.screen
         assert ran.read_text("utf-8").endswith("preference Use strict TypeScript mode --category reflect\n")
-        terminal.answer("u", STRICT.content)
-        assert "Workshop is not told" in terminal.screen
         leaves(terminal)
-    assert set(statuses(box).values()) == {"pending"}
+    assert statuses(box) == {STRICT.content: "promoted", BUN.content: "pending"}
 
 
 def test_where_a_rule_goes(box: Sandbox) -> None:
@@ -359,11 +334,8 @@ def test_a_line_of_a_persons_own_hand_is_not_replaced(box: Sandbox, llm: ModelSe
 
 @pytest.mark.shows("FR5")
 def test_a_rule_that_says_the_same_in_other_words_gets_the_new_text(box: Sandbox, llm: ModelServer) -> None:
-    """Update a rule's text: the pattern's words take the place of the old ones, under the same id, and undo
-    brings the old ones back.
-    """
+    """Update a rule's text: the pattern's words take the place of the old ones, under the same id."""
     learned(box, "Run the integration tests before pushing")
-    before = rules_file(box)
     near = Wish("Run the integration tests locally before pushing", ("locally!", "again: locally"))
     said_before(box, near, LINT)
     llm.api(compares(same="before pushing"))
@@ -373,8 +345,6 @@ def test_a_rule_that_says_the_same_in_other_words_gets_the_new_text(box: Sandbox
         terminal.wait_for("Letter (Enter is g):")
         terminal.answer("t", LINT.content)
         assert "**[rule-001]** Run the integration tests locally before pushing (learned: " in rules_file(box)
-        terminal.answer("u", near.content)
-        assert rules_file(box) == before
         leaves(terminal)
 
 

@@ -203,7 +203,7 @@ def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
 
 def test_somebody_words_what_waits(book: ProjectJournal) -> None:
     """The signal has the sessions and quotes of all of them, and they are not asked about again, also when
-    another scan reads the same. Texts that teach nothing are dropped until that is taken back.
+    another scan reads the same. Texts that teach nothing are dropped.
     """
     three = waiting("one", "two", "three")
     book.count((), kept=three)
@@ -217,8 +217,6 @@ def test_somebody_words_what_waits(book: ProjectJournal) -> None:
     book.drop(["three"])
     book.count((), kept=three)
     assert (book.unread(), len(book.read().journal["signals"])) == ([], 1)
-    book.take_back(three["three"])
-    assert book.unread() == [three["three"]]
 
 
 def test_with_a_new_journal_words_are_read_anew(book: ProjectJournal) -> None:
