@@ -153,16 +153,7 @@ class Daemon:
         self.engine = assemble(self.world, instances, files, features)
         self.upgrade = Upgrade(self.world, self.engine.intake, self._idle, leaves=leaves)
         self.status = StatusReport(
-            self.world,
-            instances,
-            self.engine.intake,
-            self.engine.features,
-            self.engine.jobs,
-            self.engine.filing,
-            where,
-            keys or Keys(),
-            self.upgrade,
-            paths.config_file(os.environ),
+            self.engine, where, keys or Keys(), self.upgrade, paths.config_file(os.environ)
         )
         source = Source(
             self.status, self.engine.features, self.engine.intake, self.clock, where, log.get("dashboard")

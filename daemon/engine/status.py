@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from ..keys import Keys
     from ..paths import Paths
     from ..store.ledger import By
-    from .feature import Features
-    from .filing import Filing
-    from .hosts.host import Instance, Instances
-    from .intake import Intake
-    from .jobs import Jobs
+    from .engine import Engine
+    from .hosts.host import Instance
     from .stream import Hub
     from .upgrade import Upgrade
     from .world import World
@@ -111,30 +108,16 @@ class StatusReport:
     """Builds the answers; holds nothing but references."""
 
     def __init__(
-        self,
-        world: World,
-        instances: Instances,
-        intake: Intake,
-        features: Features,
-        jobs: Jobs,
-        filing: Filing,
-        paths: Paths,
-        keys: Keys,
-        upgrade: Upgrade,
-        settings_file: Path,
+        self, engine: Engine, paths: Paths, keys: Keys, upgrade: Upgrade, settings_file: Path
     ) -> None:
-        self._world = world
-        self._features = features
-        self._jobs = jobs
-        self._filing = filing
-        self._instances = instances
-        self._intake = intake
+        self._engine = engine
+        self._world = engine.world
         self._paths = paths
         self._keys = keys
         self._upgrade = upgrade
         self._settings = {"file": str(settings_file), "digests": digests(settings_file)}
-        self._started_at = world.clock.now_ms()
-        self._started = world.clock.monotonic()
+        self._started_at = engine.world.clock.now_ms()
+        self._started = engine.world.clock.monotonic()
 
     def hello(self, instance: Instance) -> dict[str, Any]:
         """The answer to hello: what hooks may read without asking."""
@@ -161,7 +144,7 @@ class StatusReport:
 
     def _places(self, settings: Settings, directory: str) -> dict[str, Any]:
         """Where its host has to ask for context, and how long it waits there."""
-        places = self._features.has_context(directory) if settings.offer.enabled else {}
+        places = self._engine.features.has_context(directory) if settings.offer.enabled else {}
         waits = {str(place): ms for place, ms in places.items() if place != "context"}
         return {"context": "context" in places, **waits}
 
@@ -195,23 +178,17 @@ class StatusReport:
             "off": world.sessions.off_folders()[:OFF_SHOWN],
             "degraded": world.health.text,
             "faults": world.health.faults,
-            "features": self._features.status(),
-            "jobs": self._jobs.waiting(),
+            "features": self._engine.features.status(),
+            "jobs": self._engine.jobs.waiting(),
             "instances": [
-                {
-                    "instance": i.id,
-                    "host": i.host.name,
-                    "mode": i.mode,
-                    "pid": i.pid,
-                    "directory": i.directory,
-                    "mod": i.mod,
-                }
-                for i in self._instances
+                {"instance": i.id, "host": i.host.name, "mode": i.mode, "pid": i.pid}
+                | {"directory": i.directory, "mod": i.mod}
+                for i in self._engine.instances
                 if i.connected
             ],
-            "filing": self._filing.status(),
+            "filing": self._engine.filing.status(),
             "sessions": len(world.sessions.in_memory()),
-            "events": self._intake.events,
+            "events": self._engine.intake.events,
             "verdicts": world.verdicts.counts(),
             "standstill": standstills(world),
             "rss_mb": rss_mb(),
@@ -224,7 +201,7 @@ class StatusReport:
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
         """``GET /v1/line``."""
-        stuck: Mapping[str, str] = self._features.status().get("stuck", {}).get("stuck", {})
+        stuck: Mapping[str, str] = self._engine.features.status().get("stuck", {}).get("stuck", {})
         return line(self._world, stuck, session, directory)
 
     @property

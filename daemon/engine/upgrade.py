@@ -13,12 +13,14 @@ One that can't is a reason to stay, and `status` says so. ``app`` ends the daemo
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import paths
 from ..store.migrations import MIGRATIONS
+from .threads import on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,8 +67,7 @@ class Upgrade:
         self._leaves = leaves
         self._file = file
         self._ours = self._seen = _identity(file)
-        self._works = False
-        self._works_since = 0.0
+        self._works_since: float | None = None
         self._problem = ""
         self._again_at = 0.0
         self._trying = False
@@ -75,88 +76,78 @@ class Upgrade:
         """``waiting``: the program was replaced, and the next quiet moment is waited for. ``problem``: why
         this daemon does not leave for it.
         """
-        return {"waiting": self._works and self._leaves, "problem": self._problem}
+        return {"waiting": self._works_since is not None and self._leaves, "problem": self._problem}
 
     def sweep(self) -> None:
         """Look at the file. What was replaced is tried when no file of the package changed for ``SETTLED_S``:
         an installer may be at work.
         """
-        found = _identity(self._file)
-        if found != self._seen:
-            self._seen, self._works, self._problem, self._again_at = found, False, "", 0.0
-        elif found == self._ours or self._trying or self.wanted.is_set():
+        now, identity = self._world.clock.monotonic(), _identity(self._file)
+        if identity != self._seen:
+            self._seen, self._works_since, self._problem, self._again_at = identity, None, "", 0.0
+        elif identity == self._ours or self._trying:
             return
-        elif not self._works:
-            if self._world.clock.monotonic() >= self._again_at:
+        elif self._works_since is None:
+            if now >= self._again_at:
                 self._trying = True
                 self._world.spawn(self._look(), "upgrade")
-        elif self._leaves and self._quiet():
+        elif self._leaves and self._quiet(now - self._works_since):
             self.wanted.set()
 
-    def _quiet(self) -> bool:
-        now = self._world.clock.monotonic()
-        silent = now - self._intake.last_event >= QUIET_S or now - self._works_since >= PATIENCE_S
-        return silent and not self._intake.asked and self._idle()
+    def _quiet(self, waited_s: float) -> bool:
+        silent_s = self._world.clock.monotonic() - self._intake.last_event
+        return (silent_s >= QUIET_S or waited_s >= PATIENCE_S) and not self._intake.asked and self._idle()
 
     async def _look(self) -> None:
-        seen, before = self._seen, self._problem
+        seen, log = self._seen, self._world.log
         try:
             changed = await asyncio.to_thread(_newest, self._file.parent)
             if 0 <= self._world.clock.now_ms() / 1000 - changed < SETTLED_S:
                 return
-            version = await self._try()
+            version, problem = await on_disk(_tried)
         finally:
             self._trying = False
         if seen != self._seen:
             return  # replaced once more meanwhile
-        self._works = bool(version)
-        self._works_since = self._world.clock.monotonic()
-        if version and self._leaves:
-            self._world.log.info("the program was replaced; leaves for it at a quiet moment", version=version)
-            return
-        if version:
-            self._problem = NOBODY.format(version)
-            self._world.log.warning("the program was replaced", problem=self._problem)
-            return
-        self._again_at = self._world.clock.monotonic() + AGAIN_S
-        if self._problem != before:
-            self._world.log.error("the program was replaced and can't be used", problem=self._problem)
+        now = self._world.clock.monotonic()
+        if problem:
+            self._again_at = now + AGAIN_S
+            if problem != self._problem:
+                log.error("the program was replaced and can't be used", problem=problem)
+        else:
+            self._works_since = now
+            if self._leaves:
+                log.info("the program was replaced; leaves for it at a quiet moment", version=version)
+            else:
+                problem = NOBODY.format(version)
+                log.warning("the program was replaced", problem=problem)
+        self._problem = problem
 
-    async def _try(self) -> str:
-        """The version of the program on the disk; "" when it does not start, and ``_problem`` says why."""
-        self._problem = ""
-        program = [sys.executable, *(["-P"] if sys.flags.safe_path else [])]
-        first = "" if sys.flags.safe_path else f"import sys\nsys.path[0] = {sys.path[0]!r}\n"
-        script = first + _TRY.format(m=paths.MODULE)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *program,
-                "-c",
-                script,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as e:
-            self._problem = f"{sys.executable} can't be run: {e.strerror}"
-            return ""
-        try:
-            async with asyncio.timeout(TRY_S):
-                out, err = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            self._problem = f"the program on the disk does not start within {TRY_S:.0f} s"
-            return ""
-        words = out.decode("utf-8", "replace").split()
-        if process.returncode or len(words) != 2 or not words[1].isdigit():
-            last = err.decode("utf-8", "replace").strip().rpartition("\n")[2] or "it says nothing"
-            self._problem = f"the program on the disk does not start: {last[:TOLD]}"
-            return ""
-        if int(words[1]) < len(MIGRATIONS):
-            self._problem = f"the program on the disk ({words[0]}) is older and can't read this database"
-            return ""
-        return words[0]
+
+def _tried() -> tuple[str, str]:
+    """The version of the program on the disk, or why it can't be used. It blocks."""
+    program = [sys.executable, *(["-P"] if sys.flags.safe_path else [])]
+    first = "" if sys.flags.safe_path else f"import sys\nsys.path[0] = {sys.path[0]!r}\n"
+    script = first + _TRY.format(m=paths.MODULE)
+    try:
+        done = subprocess.run(  # noqa: S603 - ourselves
+            [*program, "-c", script],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TRY_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"the program on the disk does not start within {TRY_S:.0f} s"
+    except OSError as e:
+        return "", f"{sys.executable} can't be run: {e.strerror}"
+    words = done.stdout.decode("utf-8", "replace").split()
+    if done.returncode or len(words) != 2 or not words[1].isdigit():
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "it says nothing"
+        return "", f"the program on the disk does not start: {last[:TOLD]}"
+    if int(words[1]) < len(MIGRATIONS):
+        return "", f"the program on the disk ({words[0]}) is older and can't read this database"
+    return words[0], ""
 
 
 def _newest(package: Path) -> float:
