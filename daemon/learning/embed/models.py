@@ -20,7 +20,7 @@ from ...llm import faults
 from ...llm.sdk import SdkClient, shown_host, with_v1
 from ...redact import redact
 from . import minilm
-from .vectors import Embedded, embedded
+from .vectors import Vector, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,38 +59,30 @@ class OpenAIEmbedder(SdkClient):
         super().__init__(api_key, base_url)
         if not model:
             raise UserError("embed.model names no model")
-        self._asked_model, self._call_s, self._dimensions = model, call_s, 0
+        self._asked_model, self._call_s = model, call_s
 
     @property
     def model(self) -> str:
         """Model and server: two servers may call different models by one name."""
         return f"{self._asked_model} at {self._asked(self._asked_model).host}"
 
-    @property
-    def loaded(self) -> bool:
-        """See ``Embedder``: the client is there, and the server has answered."""
-        return super().loaded and self._dimensions > 0
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """See ``Embedder``."""
         if not all(text.strip() for text in texts):
             raise ValueError("a text without a visible character has no meaning to compare")
         rows: list[list[float]] = []
-        said = ""
+        models = set[str]()
         for at in range(0, len(texts), BATCH):
             batch = [_sendable(text) for text in texts[at : at + BATCH]]
             listed = await self._batch(batch)
-            if at and listed.model != said:
-                raise BadReply(f"embed: two models answered, {said[:80]!r} and {listed.model[:80]!r}")
-            said = listed.model
+            models.add(listed.model)
             rows += _in_order(listed, len(batch), self.model)
         try:
-            found = embedded(self.model, rows)
+            found = vectors(self.model, rows)
         except ValueError as error:
             raise BadReply(f"embed: {self.model}: {error}") from None
-        if self._dimensions and found.rows and found.dimensions != self._dimensions:
-            raise BadReply(f"embed: {self.model} made vectors of {self._dimensions} and {found.dimensions}")
-        self._dimensions = found.dimensions or self._dimensions
+        if len(models) > 1:
+            raise BadReply(f"embed: two models answered: {sorted(m[:80] for m in models)}")
         return found
 
     async def _batch(self, texts: list[str]) -> _List:
@@ -143,11 +135,8 @@ def choose(settings: Settings, env: Mapping[str, str], *, by_host: bool = False)
         return _api(settings, env, by_host=by_host)
     lacking = minilm.missing()
     if lacking:
-        part = f" (there is no {', '.join(lacking)})" if len(lacking) < len(minilm.PACKAGES) else ""
-        why = f"no model for embeddings is set up{part}"
-        if named:
-            why = f"embed.provider is minilm, which is not installed{part}"
-        return Choice("none", why, INSTALL, asked=named)
+        why = "embed.provider is minilm, which is" if named else "a model for embeddings is"
+        return Choice("none", f"{why} not installed (there is no {', '.join(lacking)})", INSTALL, asked=named)
     return Choice("minilm", f"{minilm.MODEL} on this machine")
 
 

@@ -17,7 +17,6 @@ from ...core.session import FINAL_FOR_TASK
 from ...engine.feature import Feature, Heard, Route
 from ...learning import tables
 from ...store import injections
-from ..embed.vectors import Vectors
 from .give import FindLessons, GiveLessons, remove_old
 from .jobs import REFLECT, SHARE, TIDY, EpisodeJobs, lapse
 from .questions import should_reflect
@@ -51,7 +50,7 @@ class Memory(Feature):
         self.parts = parts
         self._world = world = parts.world
         self.store = Episodes(world.db, shared=bool(world.settings.store.url_file))
-        self._vectors = Vectors(world.embedder, world.log)
+        self._vectors = world.embeddings
         self.find = FindLessons(world, self.store, self._vectors)
         self._jobs = EpisodeJobs(world, parts.asking, parts.jobs, self.store, self._vectors, self.find)
         self._give = GiveLessons(world, parts.asking, self.find)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ...engine.asking import Asking
     from ...engine.feature import Place
     from ...engine.world import World
-    from ..embed.vectors import Vectors
+    from ..embed.vectors import Embeddings
     from .episodes import Episode, Outcome
     from .store import Episodes
 
@@ -55,7 +55,7 @@ T = TypeVar("T")
 class FindLessons:
     """One for the daemon."""
 
-    def __init__(self, world: World, store: Episodes, vectors: Vectors) -> None:
+    def __init__(self, world: World, store: Episodes, vectors: Embeddings) -> None:
         self._world, self._store, self._vectors = world, store, vectors
 
     async def project(self, directory: str) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from ..embed.vectors import Vectors
+    from ..embed.vectors import Embeddings
     from .episodes import Episode
     from .give import FindLessons
     from .store import Episodes
@@ -76,7 +76,13 @@ class EpisodeJobs:
     """One for the daemon."""
 
     def __init__(
-        self, world: World, asking: Asking, jobs: Jobs, store: Episodes, vectors: Vectors, find: FindLessons
+        self,
+        world: World,
+        asking: Asking,
+        jobs: Jobs,
+        store: Episodes,
+        vectors: Embeddings,
+        find: FindLessons,
     ) -> None:
         self._world, self._asking, self._jobs = world, asking, jobs
         self._store, self._vectors, self._find = store, vectors, find

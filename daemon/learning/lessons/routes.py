@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ...engine.world import World
-    from ..embed.vectors import Vectors
+    from ..embed.vectors import Embeddings
     from .give import FindLessons
     from .jobs import EpisodeJobs
     from .store import Episodes
@@ -125,7 +125,7 @@ class EpisodeRoutes:
     """One for the daemon."""
 
     def __init__(
-        self, world: World, store: Episodes, vectors: Vectors, find: FindLessons, jobs: EpisodeJobs
+        self, world: World, store: Episodes, vectors: Embeddings, find: FindLessons, jobs: EpisodeJobs
     ) -> None:
         self._world, self._store, self._vectors = world, store, vectors
         self._find, self._jobs = find, jobs

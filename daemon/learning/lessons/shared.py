@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import stat
-from array import array
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -145,7 +144,7 @@ class SharedLessons:
         for e in new:
             row = values(replace(e, author=e.author or self._author))
             vector = vectors.get(e.id)
-            numbers = None if vector is None else f"[{','.join(map(repr, array('f', vector.data)))}]"
+            numbers = None if vector is None else f"[{','.join(map(repr, vector.row))}]"
             rows.append(
                 row | {**about, "model": None if vector is None else vector.model, "embedding": numbers}
             )

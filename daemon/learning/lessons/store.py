@@ -227,7 +227,7 @@ class Episodes:
                 f"ORDER BY e.at DESC LIMIT {COMPARED}",
                 (*wanted, vector.model, len(vector.data)),
             )
-            asked = array("f", vector.data)
+            asked = vector.row
             cosines = ((key, sum(map(mul, array("f", data), asked))) for key, data in rows)
             best = dict(nlargest(limit, cosines, key=itemgetter(1)))
             keys = msgspec.json.encode(list(best)).decode()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from ...core.errors import ReflectdError, Unavailable, UserError
+from ...core.errors import Unavailable, UserError
 from ...core.guards import Limits, Skip
 from ...core.question import Question, R
 from ...core.session import Session
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
     from ...engine.world import World
     from ...judge.case import Case
     from ...learning.tables import Text, Write
-    from ...log import Logger
     from ...store.db import Statement
-    from ..embed.vectors import Row, SharedEmbedder
+    from ..embed.vectors import Embeddings
     from .points import Point
 
 LEARN: Final = "playbook.learn"
@@ -73,7 +72,7 @@ DISPUTED: Final = "disputed"
 FLOW_S: Final = 120.0
 EMBED_S: Final = 120.0
 WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
-_ROUNDING: Final = 1e-9
+_ROUNDING: Final = 1e-6
 _encode = msgspec.json.Encoder().encode
 
 
@@ -312,7 +311,7 @@ class Lookback:
         apply_tags(seen, [asdict(t) for t in tags])
         said, part = within_curator(templates["curator"], answered.reflection, seen)
         points = [p for _, p in each(part)]
-        pairs = await similar(points, view.approved, world.embedder, SIMILAR, world.log)
+        pairs = await similar(points, view.approved, world.embeddings, SIMILAR)
         pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
         slots = of_points(said, part, sum(1 for _ in each(seen)) - len(points), pairs[:PAIRS])
         curation = await self._asked(job, look, "curate", "curator", slots, Curation)
@@ -446,7 +445,7 @@ def _answered(cursor: str) -> _Answered | None:
 
 
 async def similar(
-    points: Sequence[Point], kept: Collection[str], embedder: SharedEmbedder, least: float, log: Logger
+    points: Sequence[Point], kept: Collection[str], embeddings: Embeddings, least: float
 ) -> list[tuple[str, str]]:
     """The names of two points each whose cosine is at least ``least``, for the curator to decide. Two that a
     person approved (``kept``) are no pair: neither would go. Without a model for embeddings, and when it
@@ -454,21 +453,13 @@ async def similar(
     """
     if len(points) < 2:
         return []
-    try:
-        async with asyncio.timeout(EMBED_S):
-            model = await embedder.get()
-            if model is None:
-                return []
-            rows = (await model.embed([p["text"] for p in points])).rows
-    except (ReflectdError, ValueError, TimeoutError) as e:
-        log.warning("meanings are not compared", error=str(e) or f"no answer in {EMBED_S:g} s")
-        return []
+    rows = [v.row for v in await embeddings.of([p["text"] for p in points], EMBED_S)]
     names = [p["name"] for p in points]
     pairs = [(names[a], names[b]) for a, b in await asyncio.to_thread(near, rows, least)]
     return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
 
 
-def near(rows: Sequence[Row], threshold: float) -> tuple[tuple[int, int], ...]:
+def near(rows: Sequence[Sequence[float]], threshold: float) -> tuple[tuple[int, int], ...]:
     """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
     length 1 and come from one model. A curator is shown some two hundred points at most.
     """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator
+from operator import mul
 
 import pytest
 
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import BATCH, OpenAIEmbedder
-from daemon.learning.embed.vectors import Embedded, Embedder
+from daemon.learning.embed.vectors import Embedder, Vector
 from harness.models.api_servers import Embeds, Hangs, llm_server
 
 A, B = "apple pie with cream", "the database migration fails"
@@ -31,32 +32,31 @@ async def made(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
         await remote.close()
 
 
-def close_to(one: Embedded, other: Embedded) -> bool:
-    pairs = zip(one.rows, other.rows, strict=True)
-    return all(sum(x * y for x, y in zip(a, b, strict=True)) > 0.999999 for a, b in pairs)
+def close_to(one: list[Vector], other: list[Vector]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(sum(map(mul, a.row, b.row)) > 0.99999 for a, b in pairs)
 
 
 async def test_a_vector_for_each_text_in_their_order(made: Embedder) -> None:
     """Of length 1, all of one size, named by their model; the same text has the same vector."""
     found = await made.embed([A, B, A])
-    assert [math.hypot(*row) for row in found.rows] == pytest.approx([1, 1, 1])
-    assert found.model == made.model
-    assert found.rows[0] == found.rows[2] != found.rows[1]
+    assert [math.hypot(*v.row) for v in found] == pytest.approx([1, 1, 1])
+    assert {v.model for v in found} == {made.model}
+    assert found[0] == found[2] != found[1]
 
 
 async def test_a_vector_does_not_depend_on_what_else_was_asked(made: Embedder) -> None:
     """More texts than one request holds: each has the vector that it has alone."""
     texts = [f"{A} number {'i' * n}" for n in range(BATCH + 2)]
     many = await made.embed([*texts, B])
-    alone = await made.embed([B])
-    assert len(many.rows) == len(texts) + 1
-    assert close_to(Embedded(many.model, many.rows[-1:]), alone)
-    assert close_to(Embedded(many.model, many.rows[3:4]), await made.embed(texts[3:4]))
+    assert len(many) == len(texts) + 1
+    assert close_to(many[-1:], await made.embed([B]))
+    assert close_to(many[3:4], await made.embed(texts[3:4]))
 
 
 async def test_nothing_asked_is_nothing_answered(made: Embedder) -> None:
     """No model is loaded and no server asked for no text, and none for one that says nothing."""
-    assert (await made.embed([])).rows == ()
+    assert await made.embed([]) == []
     with pytest.raises(ValueError, match="without a visible character"):
         await made.embed([A, " \n"])
 
@@ -64,8 +64,8 @@ async def test_nothing_asked_is_nothing_answered(made: Embedder) -> None:
 async def test_odd_texts_have_vectors(made: Embedder) -> None:
     """Half of a surrogate pair, a NUL, an emoji, a megabyte."""
     found = await made.embed(["a\ud800b", "a\0b", "\N{PILE OF POO}", "word " * 200_000])
-    assert len(found.rows) == 4
-    assert all(math.isfinite(x) for row in found.rows for x in row)
+    assert len(found) == 4
+    assert all(math.isfinite(x) for v in found for x in v.row)
 
 
 async def test_it_works_again_after_it_was_closed(made: Embedder) -> None:
@@ -83,7 +83,7 @@ async def test_a_call_that_is_cancelled_stands_in_nobodys_way(made: Embedder) ->
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
-    assert len((await made.embed([A, B])).rows) == 2
+    assert len(await made.embed([A, B])) == 2
 
 
 async def test_a_server_that_hangs_hears_that_the_call_was_cancelled() -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon import config
+from daemon import config, log
 from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
-from daemon.learning.embed.vectors import SharedEmbedder
+from daemon.learning.embed.vectors import Embeddings, Vector, vectors
 from daemon.learning.lessons.feature import Memory
 from daemon.learning.playbook.look_back import similar
 from daemon.testing import FakeClock, ScriptedLLM
@@ -20,6 +20,7 @@ from tests.learning.playbook.books import point
 from tests.support.hosts.opencode_sim import SimDaemon
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from daemon.learning.embed.vectors import Embedder
@@ -48,11 +49,11 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     memory, world = features.named("memory"), sim.daemon.world
     assert isinstance(memory, Memory)
     points = [point(f"pat-{i:03d}", text) for i, text in enumerate(TEXTS)]
-    alike = similar(points, (), world.embedder, 0.85, world.log)
+    alike = similar(points, (), world.embeddings, 0.85)
     pairs, vector = await asyncio.gather(alike, memory._vectors.one("redis is down"))
     assert (pairs, vector is not None) == ([("pat-000", "pat-001")], True)
     assert sessions_of_the_model() == 1
-    made = await sim.daemon.world.embedder.get()
+    made = memory._vectors._made
     assert isinstance(made, MiniLM)
     assert memory._vectors.loaded
 
@@ -65,7 +66,7 @@ async def test_playbook_and_memory_load_one_model(tmp_path: Path) -> None:
     made._idle_s = 600
     await memory._vectors.warm()
     assert memory._vectors.loaded, "the text that warms it is no text that is remembered"
-    await similar(points, (), world.embedder, 0.85, world.log)
+    await similar(points, (), world.embeddings, 0.85)
     assert sessions_of_the_model() == 1
     await sim.stop()
     assert sessions_of_the_model() == 0
@@ -82,8 +83,21 @@ async def test_a_prompt_does_not_wait_for_a_long_list() -> None:
     await made.close()
 
 
-async def test_it_is_made_once() -> None:
-    """For however many ask at once; settings that are wrong are asked for again, no model at all is not."""
+class Letters:
+    """An embedder that counts; it is there at once."""
+
+    model, loaded = "letters", True
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return vectors(self.model, [[1.0, float(len(text))] for text in texts])
+
+    async def close(self) -> None: ...
+
+
+async def test_it_is_made_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """For however many ask at once; settings that are wrong are asked for again and logged once, no model at
+    all is not.
+    """
     asked: list[str] = []
 
     def wrong() -> Embedder | None:
@@ -96,17 +110,16 @@ async def test_it_is_made_once() -> None:
 
     def right() -> Embedder | None:
         asked.append("right")
-        return MiniLM()
+        return Letters()
 
-    for make in (none, right):
-        shared = SharedEmbedder(make)
-        first, *others = await asyncio.gather(*[shared.get() for _ in range(5)])
-        assert all(other is first for other in others)
+    for make, many in ((none, 0), (right, 1)):
+        shared = Embeddings(make, log.get("test"))
+        found = await asyncio.gather(*[shared.of(["a"]) for _ in range(5)])
+        assert [len(each) for each in found] == [many] * 5
+        assert await shared.of(["a", " "]) == []
         await shared.close()
-    assert asked == ["none", "right"]
-    failing = SharedEmbedder(wrong)
-    for _ in range(2):
-        with pytest.raises(UserError):
-            await failing.get()
+    failing = Embeddings(wrong, log.get("test"))
+    assert [await failing.one("a") for _ in range(2)] == [None, None]
     assert asked == ["none", "right", "wrong", "wrong"]
+    assert "".join(capsys.readouterr()).count("embed.key_file can't be read") == 1
     await failing.close()

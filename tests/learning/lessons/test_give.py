@@ -350,8 +350,7 @@ async def test_of_many_lessons_the_nearest_are_shown(
     async def of(texts: list[str]) -> list[Vector]:
         return [vector(0) for _ in texts] if by == "meaning" else []
 
-    monkeypatch.setattr(memory._vectors._embedder, "get", None)  # a model would know these texts
-    memory._vectors.of = of  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(memory._vectors, "of", of)  # a model would know these texts
     await site.asked(await site.session(), "Fix the parser so that its fixture tests pass", NONE)
     (prompt,) = site.questions()
     rows = [line for line in prompt.text.splitlines() if line.startswith('{"n":')]

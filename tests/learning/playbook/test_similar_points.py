@@ -14,7 +14,7 @@ from daemon.config import from_text
 from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
-from daemon.learning.embed.vectors import Embedder, SharedEmbedder, embedded
+from daemon.learning.embed.vectors import Embedder, Embeddings, vectors
 from daemon.learning.playbook import look_back
 from daemon.learning.playbook.look_back import near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
@@ -37,8 +37,8 @@ Pairs = list[tuple[str, str]]
 async def pairs(
     make: Callable[[], Embedder | None], kept: Collection[str] = (), least: float = 0.99
 ) -> Pairs:
-    shared = SharedEmbedder(make)
-    found = await look_back.similar(POINTS, kept, shared, least, log.get("test"))
+    shared = Embeddings(make, log.get("test"))
+    found = await look_back.similar(POINTS, kept, shared, least)
     await shared.close()
     return found
 
@@ -89,7 +89,7 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     ]
     made = MiniLM()
     points = [point(str(i), text) for i, text in enumerate(texts)]
-    found = look_back.similar(points, (), SharedEmbedder(lambda: made), 0.85, log.get("test"))
+    found = look_back.similar(points, (), Embeddings(lambda: made, log.get("test")), 0.85)
     work, ticks = asyncio.create_task(found), 0
     while not work.done():
         await asyncio.sleep(0.01)
@@ -105,7 +105,7 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
 def test_near_finds_every_pair(size: int) -> None:
     """Each once, the lower place first."""
     chosen = random.Random(size)
-    rows = embedded("m", [[chosen.gauss(0, 1) for _ in range(4)] for _ in range(size)]).rows
+    rows = [v.row for v in vectors("m", [[chosen.gauss(0, 1) for _ in range(4)] for _ in range(size)])]
     every = {(a, b) for b in range(size) for a in range(b) if sum(map(mul, rows[a], rows[b])) >= 0.9}
     found = list(near(rows, 0.9))
     assert set(found) == every
@@ -117,4 +117,4 @@ def test_the_same_vector_is_near_at_the_highest_threshold() -> None:
     """Rounding takes no twin away."""
     chosen = random.Random(3)
     row = [chosen.gauss(0, 1) for _ in range(384)]
-    assert list(near(embedded("m", [row, row]).rows, 1.0)) == [(0, 1)]
+    assert list(near([v.row for v in vectors("m", [row, row])], 1.0)) == [(0, 1)]
