@@ -29,6 +29,7 @@ from ..learning.lessons.questions import (
 )
 from ..learning.lessons.questions import reflection as sections
 from ..learning.texts import refusal
+from ..store.ledger import Entry
 from .asking import Asking, tell
 
 if TYPE_CHECKING:
@@ -179,16 +180,11 @@ def log_evaluation(
     """Write a call into ``api_cost_log``. An unknown cost stays unknown. What ``evaluate_answer`` and
     ``generate_reflection`` cost is written by them.
     """
-    row = {
-        "api_name": api_name,
-        "model": model,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "cost": cost,
-        "currency": currency,
-        "directory": _here(directory),
-    }
-    found: Json = _daemon("POST", "/v1/features/memory/log", row)["logged"]
+    where = _here(directory)
+    row = Entry(
+        0, api_name, "", "", model, input_tokens, output_tokens, cost, 0, "ok", "asked", currency, where
+    )
+    found: Json = _daemon("POST", "/v1/features/memory/log", asdict(row))["logged"]
     return found
 
 
@@ -208,10 +204,8 @@ async def _answer(question: Question[R], asking: Asking | None) -> tuple[Answer[
     by = asking or Asking()
     answer = await by.ask(question)
     for entry in by.made:
-        row = {**asdict(entry), "api_name": entry.purpose, "input_tokens": entry.input}
-        row |= {"output_tokens": entry.output, "error": "" if entry.outcome == "ok" else entry.outcome}
         with suppress(ReflectdError, OSError):
-            _daemon("POST", "/v1/features/memory/log", row, by)
+            _daemon("POST", "/v1/features/memory/log", asdict(entry), by)
     by.made.clear()
     if answer.reply is not None:
         return answer, answer.reply

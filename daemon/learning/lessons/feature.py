@@ -133,7 +133,7 @@ class Memory(Feature):
             "waiting": self.parts.jobs.waiting().get(REFLECT, 0),
             **tables.counts(world.db, "memory."),
             "over_limit": self._jobs.over_limit,
-            "fallback_mode_active": bool(self._jobs.degraded),
+            "fallback_mode_active": self._jobs.degraded,
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "embedding": self._vectors.model,
             "embedding_loaded": self._vectors.loaded,

@@ -89,8 +89,17 @@ class EpisodeJobs:
         self._author = author()
         file = world.settings.store.url_file
         self._shared = SharedLessons(file, world.db, store, self._author) if file else None
-        self.over_limit = False  # when it last asked
-        self.degraded = ""  # why nobody answered when it last asked
+        self._silent = ""  # why nobody answered when it last asked
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the limit on spending was reached when it last asked."""
+        return OVER_LIMIT in self._silent
+
+    @property
+    def degraded(self) -> bool:
+        """Whether a model that is set up did not answer when it last asked."""
+        return bool(self._silent) and not self.over_limit and NOBODY not in self._silent
 
     def on(self, directory: str, host: str) -> bool:
         """Whether sessions of this host teach anything here. A project may only switch it off."""
@@ -130,9 +139,7 @@ class EpisodeJobs:
 
     def share(self, directory: str) -> list[Statement]:
         """Exchange the lessons of the project that a folder is in; nothing where no store is shared."""
-        if self._shared is None:
-            return []
-        return [self._jobs.statement(SHARE, directory, lane=SHARED)]
+        return [self._jobs.statement(SHARE, directory, lane=SHARED)] if self._shared is not None else []
 
     def first(self) -> list[Statement]:
         """Keeping order is due a minute after each start."""
@@ -194,25 +201,17 @@ class EpisodeJobs:
             await self._over(job, found, "skipped", why=why)
             return None
         answer = await self._asking.ask(found.question, s, FLOW_S)
-        self.over_limit = OVER_LIMIT in answer.why
+        before, self._silent = self.degraded, "" if answer.replies or answer.bad else answer.why
+        log = world.log.bind(session=found.session, fallback_mode_active=self.degraded)
+        if self.degraded and not before:
+            log.warning("reflexion is left out", reason=HAIKU_DOWN, error=answer.why)
+        if before and not self.degraded:
+            log.info("reflexion works again")
         if answer.reply is not None:
-            if self.degraded:
-                world.log.info("reflexion works again", fallback_mode_active=False)
-            self.degraded = ""
             return await self._jobs.keep(job, cursor=f"{SAID}{answer.reply}")
         if answer.bad:
             await self._over(job, found, "failed", why=answer.why)
             return None
-        if not self.over_limit and NOBODY not in answer.why:
-            if not self.degraded:
-                world.log.warning(
-                    "reflexion is left out",
-                    fallback_mode_active=True,
-                    reason=HAIKU_DOWN,
-                    session=found.session,
-                    error=answer.why,
-                )
-            self.degraded = answer.why
         world.log.info("a reflexion waits", session=found.session, why=answer.why)
         await self._jobs.keep(job, cursor=WAITS, due_ms=world.clock.now_ms() + LATER_MS)
         return None

@@ -25,7 +25,7 @@ from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
 from .citations import cites
 from .episodes import LONGEST, SIMILAR, TOP_K, Episode, State, brought, checked, may_show
-from .questions import reflection
+from .questions import EVALUATION, REFLEXION, reflection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 MOST: Final = 1_000
 MOST_TAKEN: Final = 200
 NAME: Final = 100
+MOST_COUNTED: Final = 10**9
 Json = dict[str, Any]
 Text = Annotated[str, Meta(pattern=r"\S", max_length=LONGEST)]
 Directory = Annotated[str, Meta(pattern=r"^[^\0]*\Z")]
 Ids = Annotated[list[str], Meta(min_length=1, max_length=MOST)]
-Count = Annotated[int, Meta(ge=0, le=10**9)]
 Q = TypeVar("Q")
 
 
@@ -105,22 +105,6 @@ class Withdraw(Struct):
     session: Text
 
 
-class Call(Struct):
-    """A call that a client of the library made."""
-
-    api_name: Literal["haiku_eval", "haiku_reflexion"]
-    provider: Annotated[str, Meta(max_length=200)] = ""
-    model: Annotated[str, Meta(max_length=200)] = ""
-    input_tokens: Count = 0
-    output_tokens: Count = 0
-    cost: Annotated[float, Meta(ge=0, le=1e6)] | None = None
-    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z")] = "USD"
-    ms: Count = 0
-    attempt: Annotated[int, Meta(ge=1, le=100)] = 1
-    error: str = ""
-    directory: Directory = ""
-
-
 class EpisodeRoutes:
     """One for the daemon."""
 
@@ -141,7 +125,7 @@ class EpisodeRoutes:
             _route("POST", "settle", Settle, self.settle),
             _route("POST", "forget", Forget, self.forget),
             _route("POST", "withdraw", Withdraw, self.withdraw),
-            _route("POST", "log", Call, self.log),
+            _route("POST", "log", ledger.Entry, self.log),
         )
 
     async def search(self, asked: Search) -> Json:
@@ -255,24 +239,16 @@ class EpisodeRoutes:
         """What a session taught is taken back."""
         return {"session": asked.session, "withdrawn": await self._jobs.withdraw(asked.session)}
 
-    async def log(self, asked: Call) -> Json:
-        """Write the call into the ledger."""
-        entry = ledger.Entry(
-            at=self._world.clock.now_ms(),
-            purpose=asked.api_name,
-            session="",
-            provider=asked.provider,
-            model=asked.model,
-            input=asked.input_tokens,
-            output=asked.output_tokens,
-            cost=asked.cost,
-            ms=asked.ms,
-            outcome=f"error: {asked.error}"[:300] if asked.error else "ok",
-            account="asked",
-            attempt=asked.attempt,
-            currency=asked.currency,
-            directory=asked.directory,
-        )
+    async def log(self, asked: ledger.Entry) -> Json:
+        """Write a call that a client of the library made into the ledger."""
+        counts = (asked.input, asked.output, asked.ms, asked.attempt)
+        if asked.purpose not in {EVALUATION, REFLEXION} or not all(0 <= n <= MOST_COUNTED for n in counts):
+            raise BadReply(f"log: a call of {EVALUATION} or {REFLEXION}, with its tokens")
+        if not (asked.currency.isalpha() and asked.currency.isupper() and len(asked.currency) == 3):
+            raise BadReply("log: `currency` is a code of three letters, such as EUR")
+        if asked.cost is not None and not 0 <= asked.cost <= MOST_COUNTED:
+            raise BadReply("log: `cost` is no amount")
+        entry = replace(asked, at=self._world.clock.now_ms(), session="", account="asked")
         await self._world.db.commit(ledger.add(entry))
         return {"logged": asdict(entry)}
 

@@ -35,7 +35,7 @@ class Site:
     def __init__(self, folder: Path, text: str = ON) -> None:
         self.clock, self.llm = FakeClock(), ScriptedLLM()
         self.project = folder / "work"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
 
     async def start(self, *, earned: int = 1_000_000) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import Unavailable
+from daemon.learning.lessons import jobs
 from daemon.learning.lessons.episodes import Episode
+from daemon.testing import FakeClock
+from harness.models.api_servers import Embeds, llm_server
 from tests.learning.lessons.rows import hexed
 from tests.learning.lessons.site import TASK
 from tests.learning.lessons.site import Site as RememberingSite
@@ -417,3 +420,42 @@ async def test_no_secret_is_kept_or_sent(site: Site) -> None:
     assert all(secret not in p.text for p in site.llm.prompts)
     (stored,) = await site.episodes()
     assert secret not in repr(stored)
+
+
+def plain_episode(i: int) -> Episode:
+    lesson = f"Check the file number {i} before the work counts as done."
+    return Episode(f"{i:032x}", "/w", f"Task number {i}", -0.6, "", lesson, lesson, at=FakeClock().ms + i)
+
+
+async def test_another_model_makes_all_vectors_anew(tmp_path: Path) -> None:
+    """In the background after a start, with nothing asked of it; vectors of two models are never compared."""
+    async with llm_server() as server:
+        server.script(*[Embeds() for _ in range(6)])
+        for days, model in enumerate(("one", "two")):
+            embed = f"[embed]\nprovider = 'openai'\nbase_url = '{server.url}'\nmodel = '{model}'\n"
+            site = Site(tmp_path, ON + embed)
+            site.clock.advance(days * 86_400)
+            await site.start()
+            for i in range(3):
+                await site.memory.store.add(plain_episode(i))
+            await site.sim.later(61)
+            rows = site.sim.daemon.db.read("SELECT model, count(*) FROM episode_vectors GROUP BY model")
+            assert [(count, model in name) for name, count in rows] == [(3, True)]
+            await site.sim.stop()
+
+
+@pytest.mark.parametrize("site", [f"{ON}[embed]\nprovider = 'none'\n"], indirect=True, ids=["words"])
+async def test_what_failed_again_and_what_is_too_much_goes(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contradicted twice is dismissed, and beyond the cap of a project the least useful go."""
+    monkeypatch.setattr(jobs, "PER_PROJECT", 10)
+    store = site.memory.store
+    for i in range(15):
+        await store.add(plain_episode(i))
+    for session in ("s1", "s2"):
+        await store.count([f"{14:032x}"], session, 1, "failed")
+    await site.looks(61)
+    left = {e.id: e.state for e in await store.page(None)}
+    assert left[f"{14:032x}"] == "dismissed"
+    assert len([s for s in left.values() if s == "quarantined"]) == 10

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import stat
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,7 @@ from daemon.core.errors import Unavailable
 from daemon.engine.projects import TTL_MS
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
-from daemon.learning.lessons.give import mark
+from daemon.learning.lessons.give import FOLDER, KEPT_S, mark, remove_old
 from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.learning.lessons.questions import SHOWN
 from daemon.learning.texts import has_hidden
@@ -400,3 +403,26 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
         text = json.dumps(one, ensure_ascii=False)
         assert (one["reflection"], len(text) < 25_000) == (f"Problem: It failed.\nLesson: {LESSON}", True)
         assert not has_hidden(text)
+
+
+@pytest.mark.shows("I44")
+def test_marks_for_hooks(tmp_path: Path) -> None:
+    """Only this user may look; files of sessions that ended without a word go; an id that is no name of a
+    file gets none, here or elsewhere; a folder that can't be written is told.
+    """
+    for name in ("old", "new"):
+        mark(tmp_path, name, waits=True)
+    old, new = (tmp_path / FOLDER / name for name in ("old", "new"))
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (new, new.parent)] == [0o600, 0o700]
+    before = time.time() - KEPT_S - 60
+    os.utime(old, (before, before))
+    remove_old(tmp_path)
+    assert (old.exists(), new.read_bytes()) == (False, b"")
+    remove_old(tmp_path / "nowhere")
+    for session in ("", "..", "../x", "a/b", "a b", "\u00fc", "x" * 101):
+        mark(tmp_path / "state", session, waits=True)
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / FOLDER).write_text("a file in its place")
+    with pytest.raises(Unavailable):
+        mark(tmp_path / "state", "s1", waits=True)
