@@ -1,11 +1,10 @@
 """Lessons for tasks: which belong to one, and how the agent gets them (AC-2.6.4, design/memory.md).
 
 ``FindLessons`` gives only lessons that may be put in front of an agent in this project now: proven or
-confirmed, not refused, with all that the lesson cites still there; ``similar`` answers the API and MCP by
-similarity alone. ``GiveLessons`` has the fast model choose. The prompt waits ``memory.prompt_ms`` for its
-answer; a later one stands behind the next tool result of that task. ``engine.offering`` composes and records
-what is given: each lesson once a session. A store that can't be reached is a fault that is set once, and
-cleared when it answers.
+confirmed, not refused, with all that the lesson cites still there. ``GiveLessons`` has the fast model choose.
+The prompt waits ``memory.prompt_ms`` for its answer; a later one stands behind the next tool result of that
+task. ``engine.offering`` composes and records what is given: each lesson once a session. A store that can't
+be reached is a fault that is set once, and cleared when it answers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ...engine.offering import ACTION
 from ...files.safe import write_atomic
 from ...store import injections
 from .citations import stand
-from .episodes import SIMILAR, TOP_K, may_show
+from .episodes import may_show
 from .questions import MARK, SAID, SHOWN, named_by, which_lessons
 from .repositories import project_of
 
@@ -69,7 +68,7 @@ class FindLessons:
         there are, else the nearest to the text by meaning and, where vectors are missing, by words. What they
         cite is in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
-        where = self._projects(project)
+        where = self.scope(project)
 
         def usable(episodes: Iterable[Episode]) -> list[Episode]:
             return [e for e in episodes if e.id not in given and may_show(e, project)]
@@ -88,28 +87,6 @@ class FindLessons:
         standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]
         return standing[:SHOWN]
 
-    async def similar(
-        self,
-        project: str,
-        text: str,
-        *,
-        least: float = SIMILAR,
-        limit: int = TOP_K,
-        by_words: bool = False,
-        vouched: bool = False,
-    ) -> list[Episode]:
-        """The episodes of this project whose similarity to ``text`` is above ``least``, best first. Without a
-        model for embeddings none, or with ``by_words`` those that share words with it. ``vouched``: nothing
-        of others that waits. Raises ``Unavailable``.
-        """
-        vector = await self._vectors.one(text)
-        if vector is None and not by_words:
-            return []
-        found = await self.asked(
-            self._store.search(text, vector, self._projects(project), max(FEW, limit), vouched=vouched)
-        )
-        return [e for e in found if e.similarity is None or e.similarity > least][:limit]
-
     async def counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
         """Count an outcome of these lessons. One that can't be counted is not."""
         try:
@@ -127,7 +104,8 @@ class FindLessons:
         self._world.health.works(FAULT)
         return found
 
-    def _projects(self, project: str) -> list[str] | None:
+    def scope(self, project: str) -> list[str] | None:
+        """The projects whose lessons this one may have; None for all."""
         return None if self._world.settings.memory.scope == "all" else [project]
 
 
@@ -161,16 +139,15 @@ class GiveLessons:
         if moment.when != "prompt":
             return
         self._chosen.pop(s.id, None)
-        await self._mark(s)
-        if not moment.text.strip() or not self.places(s.directory):
-            return
         chosen = self._chosen[s.id] = list[Offer]()
         while len(self._chosen) > SESSIONS_KEPT:
             self._chosen.popitem(last=False)
 
         async def look() -> None:
-            chosen.extend(await self._choose(s, moment))
             await self._mark(s)
+            if moment.text.strip() and self.places(s.directory):
+                chosen.extend(await self._choose(s, moment))
+                await self._mark(s)
 
         await asyncio.wait({self._world.spawn(look(), "lessons")})
 

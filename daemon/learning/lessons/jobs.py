@@ -264,6 +264,8 @@ class EpisodeJobs:
             return
         world.health.works(SHARED)
         world.log.info("lessons shared", project=project, new=new)
+        if new:
+            await self._embed()
 
     # --- order, once a day --------------------------------------------------------------------------
 

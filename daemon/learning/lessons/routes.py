@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .store import Episodes
 
 MOST: Final = 1_000
+MOST_FOUND: Final = 200
 MOST_TAKEN: Final = 200
 NAME: Final = 100
 MOST_COUNTED: Final = 10**9
@@ -129,22 +130,20 @@ class EpisodeRoutes:
         )
 
     async def search(self, asked: Search) -> Json:
-        """``episodes``, best first."""
-        project = await self._find.project(asked.directory)
-        found = await self._find.similar(
-            project,
-            asked.query,
-            least=asked.min_similarity,
-            limit=asked.top_k,
-            by_words=asked.by_words,
-            vouched=asked.vouched,
-        )
+        """``episodes``, best first: those with a similarity above ``min_similarity``."""
+        project, vector = await self._find.project(asked.directory), await self._vectors.one(asked.query)
+        found: list[Episode] = []
+        if vector is not None or asked.by_words:
+            scope = self._find.scope(project)
+            search = self._store.search(asked.query, vector, scope, MOST_FOUND, vouched=asked.vouched)
+            near = await self._find.asked(search)
+            found = [e for e in near if e.similarity is None or e.similarity > asked.min_similarity]
         if asked.vouched:
             found = [_for_agents(e) for e in found if not refusal(e.lesson)]
         return {
             "project": project,
             "model": self._vectors.model,
-            "episodes": [_row(e, project) for e in found],
+            "episodes": [_row(e, project) for e in found[: asked.top_k]],
         }
 
     async def page(self, asked: Page) -> Json:

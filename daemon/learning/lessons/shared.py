@@ -67,8 +67,10 @@ TABLES: Final = (
 )
 
 
-def read_url(name: str) -> str:
-    """The address in the file that ``store.url_file`` names. Raises ``UserError``."""
+def address(name: str) -> tuple[str, str]:
+    """The address in the file that ``store.url_file`` names, and the server and its database in words,
+    without a password. Raises ``UserError``, also when the extra is not installed.
+    """
     path = Path(name).expanduser()
     try:
         with path.open("rb") as file:
@@ -80,17 +82,6 @@ def read_url(name: str) -> str:
         raise UserError(
             f"store.url_file: others may read or write {path} (mode {mode:04o}); run: chmod 600 {path}"
         )
-    if not url.startswith(("postgresql://", "postgres://")) or len(url) > URL_LIMIT or len(url.split()) != 1:
-        raise UserError(
-            f"store.url_file: {path} must hold one line, postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-        )
-    return url
-
-
-def named(url: str) -> str:
-    """The server and its database, without a password. Raises ``UserError`` when the address is none, or the
-    extra is not installed.
-    """
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
@@ -99,15 +90,19 @@ def named(url: str) -> str:
             "store.url_file needs the extra `postgres`: pip install 'reflectd[postgres]'"
         ) from None
     try:
+        if not url.startswith(("postgresql://", "postgres://")) or len(url.split()) != 1:
+            raise psycopg.ProgrammingError
         found = conninfo_to_dict(url)
     except psycopg.Error:
-        raise UserError("store.url_file holds no address that PostgreSQL understands") from None
+        raise UserError(
+            f"store.url_file: {path} must hold one line, postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        ) from None
     place = found.get("host") or found.get("hostaddr") or "this machine"
-    return f"PostgreSQL at {place}, database {found.get('dbname') or found.get('user') or ''}"
+    return url, f"PostgreSQL at {place}, database {found.get('dbname') or found.get('user') or ''}"
 
 
 class SharedLessons:
-    """One for the daemon. ``url_file``: see ``read_url``. ``author``: of episodes that name none."""
+    """One for the daemon. ``url_file``: see ``address``. ``author``: of episodes that name none."""
 
     def __init__(self, url_file: str, db: Database, store: Episodes, author: str) -> None:
         self._url_file, self._db, self._store, self._author = url_file, db, store, author
@@ -171,8 +166,7 @@ class SharedLessons:
     async def _connected(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A transaction on the server. Raises ``Unavailable``."""
         try:
-            url = read_url(self._url_file)
-            name = named(url)
+            url, name = await asyncio.to_thread(address, self._url_file)
         except UserError as error:
             raise Unavailable(str(error)) from None
         import psycopg

@@ -391,8 +391,7 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     e = Episode(id="a" * 32, project=str(site.project), reward=-0.6, state="confirmed", at=1, **said)
     await site.memory.store.add(e)
     fine = row.get("query") == BIG
-    (stored,) = await site.memory.find.similar(e.project, "task parser", by_words=True)
-    assert stored == e, "a person can see it"
+    assert await site.memory.store.page(None) == [e], "a person can see it"
     assert await site.asked(await site.session(), TASK, *([FIRST] if fine else [])) == (GIVEN if fine else "")
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     asked = {"directory": str(site.project), "query": "task parser", "by_words": "1", "vouched": "1"}

@@ -13,7 +13,7 @@ import pytest
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.learning.lessons.episodes import UNUSED_DAYS, Episode, may_show
-from daemon.learning.lessons.shared import READ, ROW_BYTES, VERSION, WAITING, SharedLessons, named, read_url
+from daemon.learning.lessons.shared import READ, ROW_BYTES, VERSION, WAITING, SharedLessons, address
 from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
 from tests.learning.lessons.rows import NOW, episode, hexed, ids, rich, vector
@@ -120,7 +120,7 @@ async def test_its_author_takes_it_back_for_all(people: tuple[Person, Person]) -
     assert ids(await ada.sync()) == [2, 1, 0]
     await ada.store.settle([hexed(0)], "quarantined")
     await ada.sync()
-    third = Person(ada.folder, "third", read_url(str(ada.folder / "url")))
+    third = Person(ada.folder, "third", address(str(ada.folder / "url"))[0])
     with closing(third.db):
         assert ids(await third.sync()) == [2, 1, 0]
 
@@ -245,8 +245,8 @@ async def test_a_server_that_goes(tmp_path: Path) -> None:
 
 def test_the_address(tmp_path: Path) -> None:
     """One line; its name for people has no password."""
-    assert read_url(put(tmp_path, f"{GOOD}\n")) == GOOD
-    assert named(GOOD) == "PostgreSQL at db.example, database memory"
+    found = address(put(tmp_path, f"{GOOD}\n"))
+    assert found == (GOOD, "PostgreSQL at db.example, database memory")
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def test_the_address(tmp_path: Path) -> None:
         ("host=db user=ada password=geheim", 0o600, "postgresql://USER"),
         (f"{GOOD}\n{GOOD}", 0o600, "postgresql://USER"),
         ("geheim" * 2_000, 0o600, "postgresql://USER"),
-        ("postgresql://ada:geheim@[::1/x", 0o600, "no address"),
-        ("postgresql://h/x?geheim=1", 0o600, "no address"),
+        ("postgresql://ada:geheim@[::1/x", 0o600, "postgresql://USER"),
+        ("postgresql://h/x?geheim=1", 0o600, "postgresql://USER"),
         ("\udcff", 0o600, "can't be read"),
         (None, 0o600, "can't be read"),
     ],
@@ -272,5 +272,5 @@ def test_what_is_no_address(tmp_path: Path, text: str | None, mode: int, words: 
         (tmp_path / "url").chmod(mode)
         file = str(tmp_path / "url")
     with pytest.raises(UserError, match=words) as told:
-        named(read_url(file))
+        address(file)
     assert "geheim" not in str(told.value)
