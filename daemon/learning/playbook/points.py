@@ -36,7 +36,6 @@ SECTION_SLUGS: Final[dict[str, str]] = {
 }
 """Section → how the names of its points begin, in the order of the file and of every text."""
 LEGACY: Final = "kpt"
-TAGS: Final = ("helpful", "harmful", "neutral")
 COUNTERS: Final = ("helpful", "harmful")
 LEAST_HARMFUL: Final = 3
 _DIGITS: Final = 18

@@ -12,7 +12,6 @@ Json = dict[str, Any]
 PATTERNS, OTHERS = "PATTERNS & APPROACHES", "OTHERS"
 NAMES = st.sampled_from(["pat-001", "pat-002", "mis-001", "oth-001", "kpt_001", "kpt_002", "mine", ""])
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
-COUNTS = st.integers(0, 9)
 POINTS = st.fixed_dictionaries({"text": TEXTS}, optional={
     "name": NAMES, "helpful": st.integers(-3, 9), "harmful": st.integers(-3, 9),
     "score": st.integers(-9, 9) | st.none(), "tags": st.lists(st.text(max_size=3), max_size=2),
