@@ -83,35 +83,27 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
 
 
 async def test_past_sessions_are_looked_back_on_as_judged_ones_are(past: Past) -> None:
-    """One teaches, another one confirms; nothing was earned by judging. Live learning goes on from there: a
-    judged session is given the text. The ledger has the calls on their own account.
+    """One teaches, another one confirms; nothing was earned by judging. The ledger has the calls on their own
+    account. The same session again is done, also one that was judged. Live learning goes on from there.
     """
     site = past.site
     found = await past.looks_back("p1", NOTHING, ADD)
     assert (found["state"], [t["text"] for t in found["new"]]) == ("learned", [TEXT])
     assert site.points() == {}
+    assert (await past.looks_back("p1"))["state"] == "done"
     found = await past.looks_back("p2", confirm(cites="E1"), NO_CHANGE)
     assert [t["text"] for t in found["confirmed"]] == [TEXT]
     assert site.points()["ctx-001"]["text"] == TEXT
     assert site.purposes() == ["asked.reflect", "asked.curate"] * 2
     rows = site.sim.daemon.db.read("SELECT account, count(*) FROM ledger WHERE session != 'x' GROUP BY 1")
     assert rows == [("asked", 4)]
-    assert TEXT in (await site.opens("s1"))[1]
-
-
-async def test_its_own_session_confirms_nothing_and_none_is_paid_twice(past: Past) -> None:
-    """The same session again is done; a session that was judged and looked back on is left out as well."""
-    site = past.site
-    await past.looks_back("p1", NOTHING, ADD)
-    assert (await past.looks_back("p1"))["state"] == "done"
     await site.sim.stop()
     await site.start()
-    await site.session("s1", NOTHING, NO_CHANGE)
-    plan = await past.plan("p1", "s1", "p2")
+    assert TEXT in await site.session("s1", NOTHING, NO_CHANGE)
+    plan = await past.plan("p1", "s1", "p3", "p4", limit=1)
     assert plan["skipped"] == {"p1": "looked back on already", "s1": "looked back on already"}
-    assert (plan["left"], plan["calls"], plan["usd"]) == (1, 2, None)
+    assert (plan["left"], plan["calls"], plan["usd"]) == (2, 2, None)
     assert 10_000 < plan["tokens_in"] < 14_000
-    assert tables.looked_back(site.sim.daemon.db, str(site.project)) == {"p1", "s1"}
 
 
 STEPS = (
@@ -164,7 +156,7 @@ async def test_kill_between_any_two_steps_of_a_past_session(tmp_path: Path, step
     db = site.sim.daemon.db
     assert db.read("SELECT state, count(*) FROM learned GROUP BY state") == [("confirmed", 1)]
     assert db.read("SELECT count(*) FROM learned_tags") == [(2,)]
-    assert db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
+    assert site.jobs() == []
     assert len([r for r in site.book.history() if r.by == "reflectd"]) == 2
     await site.sim.stop()
 
@@ -272,7 +264,6 @@ async def test_who_is_left_out(past: Past) -> None:
     "wrong",
     [
         {"stretch": {}},
-        {"stretch": None},
         {"host": "emacs"},
         {"since": "now"},
         {"max_usd": "much"},
@@ -281,20 +272,41 @@ async def test_who_is_left_out(past: Past) -> None:
     ],
 )
 async def test_a_body_of_another_form_is_refused(past: Past, wrong: Json) -> None:
-    """And nothing is asked or stored."""
+    """And nothing is asked or stored; a plan neither, nor for a folder that is no project."""
     with pytest.raises(BadReply):
         await past.looks_back("p1", **wrong)
-    assert past.site.sim.daemon.db.read("SELECT kind FROM jobs WHERE kind != 'retention'") == []
-
-
-async def test_a_plan_of_another_form_is_refused(past: Past) -> None:
-    """An unknown host, too many sessions, a folder that is no project."""
+    assert past.site.jobs() == []
     with pytest.raises(BadReply):
         await past.plan(host="emacs")
     with pytest.raises(BadReply):
         await past.plan(sessions=[{"session": str(i), "host": HOST, "tokens": 1} for i in range(10_001)])
     with pytest.raises(Rejected, match="is no project"):
         await past.plan(directory="/")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "reflectd config set playbook.enabled true"),
+        ("[playbook]\nenabled = true\n[spend]\ncents_per_day = 0\n", "spend.cents_per_day is 0"),
+        ("[playbook]\nenabled = true\n[judge]\nprovider = 'offline'\n", "no model can be asked"),
+        ("of the project", "switches the playbook off for this project"),
+        ("off", "reflectd is off in this project"),
+    ],
+)
+async def test_what_forbids_it_is_said(tmp_path: Path, text: str, why: str) -> None:
+    """Learning that is off, no money, the rules, the project's own settings, `reflectd off`."""
+    site = Site(tmp_path, text if "\n" in text or not text else "[playbook]\nenabled = true\n")
+    site.sim.provider = None if "offline" in text else site.llm
+    await site.start()
+    if text == "of the project":
+        site.book.path.parent.mkdir()
+        (site.project / ".reflection" / "config.toml").write_text("[playbook]\nenabled = false\n")
+    if text == "off":
+        await site.sim.daemon.engine.intake.switch(on=False, directory=str(site.project))
+    with pytest.raises(Rejected, match=why):
+        await Past(site).plan()
+    await site.sim.stop()
 
 
 async def test_whoever_goes_away_ends_the_call(past: Past) -> None:
