@@ -10,13 +10,15 @@ import os
 import stat
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ..core.errors import Unavailable, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    Skip = Callable[[bytes | bytearray], bool]
 
 BLOCK: Final = 4 << 20
 HEAD_OF_FILE: Final = 1 << 20
@@ -113,9 +115,7 @@ def last_line(fd: int, at: int, size: int) -> bytes:
     return line if line.startswith(b"{") else b""
 
 
-def lines_of(
-    fd: int, at: int, size: int, skip: Callable[[bytes | bytearray], bool]
-) -> Iterator[tuple[bytes, int]]:
+def lines_of(fd: int, at: int, size: int, skip: Skip) -> Iterator[tuple[bytes, int]]:
     """Each complete line from ``at`` on, and where the next one begins. A line that is skipped, too long or
     no JSON is empty.
     """
@@ -145,3 +145,68 @@ def lines_of(
             parts, held, pos = [], 0, end + 1
             yield line if wanted else b"", at + pos
         at += got
+
+
+class Fold(Protocol):
+    """What becomes of a host's lines. ``opened``: they include the beginning of the current task. ``enough``:
+    and all that is wanted of the time before it.
+    """
+
+    @property
+    def opened(self) -> bool: ...
+
+    @property
+    def enough(self) -> bool: ...
+
+    def take(self, line: bytes) -> None:
+        """The next line of the file, without its end."""
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class Follower(Generic[F]):
+    """Reads a file that a host appends to. The first time it reads from the end backwards until it has the
+    current task; after that only what was appended. So it need not read all of a file of 500 MB. A last line
+    without its end is left for the next time. A file that was replaced, cut or rewritten is read anew.
+
+    ``make``: a fold for the whole file, or for its end. ``window``: bytes at the end that are read first;
+    then four times as many, and so on. ``context``: bytes within which what came before the task is looked
+    for.
+    """
+
+    def __init__(self, make: Callable[[bool], F], skip: Skip, window: int, context: int) -> None:
+        self._make, self._skip, self._window, self._context = make, skip, window, context
+        self._fold: F | None = None
+        self._cursor: Cursor | None = None
+
+    def read(self, fd: int, *, closed: bool = False) -> F:
+        """The fold after all lines of the open file. ``closed``: nobody writes to it any more, so a last line
+        without its end counts; do not read again after that.
+        """
+        then, fold, end = os.fstat(fd), self._fold, 0
+        size = then.st_size
+        if fold is not None and self._cursor is not None and self._cursor.only_grew(fd):
+            end = self._feed(fd, fold, self._cursor.at, size)
+        else:
+            fold = None
+        window = self._window
+        while fold is None or not fold.opened:  # perhaps a line names one that was not read
+            start = max(0, size - window)
+            fold = self._make(start == 0)
+            end = self._feed(fd, fold, line_start(fd, start, size), size)
+            if start == 0 or fold.enough or (fold.opened and window >= self._context):
+                break
+            window, fold = window * 4, None
+        if closed:
+            fold.take(last_line(fd, end, size))
+        self._fold, self._cursor = fold, Cursor.here(fd, then, end)
+        return fold
+
+    def _feed(self, fd: int, fold: F, at: int, size: int) -> int:
+        """Feed all complete lines from ``at`` on. Returns where the next line begins."""
+        for line, end in lines_of(fd, at, size, self._skip):
+            at = end
+            if line:
+                fold.take(line)
+        return at

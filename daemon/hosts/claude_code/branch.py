@@ -7,7 +7,7 @@ its parent, so the branch is the way from the newest entry back to the first one
 Of the branch the current task is kept. Of the time before it up to five requests and the answer that ended
 the previous task are kept. To limit memory, long texts in the older part of a long task are shortened, and
 its oldest entries are left out. The result depends only on the lines, not on how many came at once. A branch
-may be fed only the end of a file; ``Reading.opened`` says whether that end includes the task's beginning.
+may be fed only the end of a file; ``opened`` says whether that end includes the task's beginning.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from ...core.consent import COMMAND_MARK
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import Message, Model, Todo, TodoStatus, ToolCall, Transcript
 from ..cuts import TEXT, cut, cut_deep
+from ..jsonl import HEAD
 from ..wire import text_or_empty
-from .lines import BARE, SHELL, Entry, Result, Use
+from .lines import BARE, SHELL, Entry, Result, Use, entry_of, is_bulky
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,16 +65,6 @@ class Bounds:
     lines: int = 20_000
 
 
-class Reading(NamedTuple):
-    """The branch as it is now. ``opened``: it has the task's beginning. ``enough``: and as many earlier
-    requests as are wanted.
-    """
-
-    transcript: Transcript
-    opened: bool
-    enough: bool
-
-
 class _View(NamedTuple):
     """The entries of the branch: of the time before the task, and of the task. ``rooted``: none is missing
     before them. ``answers``: the ids of the answers that ended a task.
@@ -86,8 +77,8 @@ class _View(NamedTuple):
 
 
 class Branch:
-    """Feed it the entries in the file's order. ``whole``: they begin with the file's first line. ``every``:
-    the tasks before the current one are kept too, within the same bounds.
+    """Feed it the lines or entries in the file's order (a ``Fold``). ``whole``: they begin with the file's
+    first line. ``every``: the tasks before the current one are kept too, within the same bounds.
     """
 
     def __init__(
@@ -103,12 +94,18 @@ class Branch:
         self._spoken = False  # a person's message was fed
         self._fresh = [0, 0]  # lines and characters since the last thinning
         self._session = ""
+        self._seen: _View | None = None  # as it is until the next entry
+
+    def take(self, line: bytes) -> None:
+        """Take in the next line. One that is no JSON or no part of a conversation is ignored."""
+        if line.startswith(b"{") and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
+            self.feed(entry)
 
     def feed(self, entry: Entry) -> None:
         """Take in the next entry. One that was fed before is ignored."""
         if entry.uuid in self._places:
             return
-        self._session = entry.session or self._session
+        self._session, self._seen = entry.session or self._session, None
         if entry.kind == "expansion" and entry.parent and entry.text.strip():
             self._more.setdefault(entry.parent, []).append(entry)
         human = entry.kind == "human"
@@ -131,22 +128,33 @@ class Branch:
         alone = self._whole and not self._spoken and len(self._entries) < MAX_EARLY
         return alone and first is not None and first.kind == "answer" and bool(first.parent)
 
-    def read(self, directory: str = "") -> Reading:
-        """What the branch holds now. ``directory``: where the session works."""
+    @property
+    def opened(self) -> bool:
+        """Whether it has the task's beginning."""
+        return self._view().rooted or bool(self._view().context)
+
+    @property
+    def enough(self) -> bool:
+        """Whether it has that, and as many earlier requests as are wanted."""
+        earlier = sum(map(_by_person, self._view().context))
+        return self._view().rooted or (self.opened and earlier >= EARLIER)
+
+    def transcript(self, directory: str = "") -> Transcript:
+        """The branch as it is now. ``directory``: where the session works."""
         view = self._view()
         before = messages_of(view.context, self._is_ours, directory=directory)
         known = [m.id for m in before if m.human]
         task = messages_of(view.task, self._is_ours, directory=directory, known=known)
         messages = (*(_bare(m) for m in before), *task)
         found = Transcript(self._session, messages, directory=directory)
-        opened = view.rooted or bool(view.context)
-        return Reading(
-            with_fields(found, todos=todos_of(found.work, view.task)),
-            opened,
-            view.rooted or (opened and len(known) >= EARLIER),
-        )
+        return with_fields(found, todos=todos_of(found.work, view.task))
 
     def _view(self) -> _View:
+        if self._seen is None:
+            self._seen = self._looked()
+        return self._seen
+
+    def _looked(self) -> _View:
         branch, rooted = self._branch()
         since: list[Entry] = []  # the last message of a person
         start, done, answers = 0, "", set[str]()

@@ -122,7 +122,7 @@ class _Reading:
         entry = entry_of(line) if line and not is_bulky(line[:HEAD]) else None
         if self._answered and (over or (entry is not None and entry.kind in _ENDS)):
             self._answered = False
-            transcript = self._branch.read(self._directory).transcript
+            transcript = self._branch.transcript(self._directory)
             turn = transcript.turn
             # what a person types while the agent works ends no turn
             if turn is not None and turn.id != self._turn and (turn.is_end or turn.error):

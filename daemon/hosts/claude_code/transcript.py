@@ -1,9 +1,7 @@
-"""Reads a Claude Code transcript file, and says what it shows of a turn, an order and a shell.
+"""A Claude Code transcript file as a transcript, and what it shows of a turn, an order and a shell.
 
-The first time it reads from the end backwards until it has the current task; after that only what was
-appended. So it need not read all of a file of 500 MB. A last line without its end is left for the next time.
-A file that was replaced, cut or rewritten is read anew. A file that is not there yet gives an empty
-transcript; a file that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
+A file that is not there yet gives an empty transcript; a file that can't be read raises ``Unavailable``.
+Reading blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ import msgspec
 
 from ...core.errors import Unavailable
 from ...core.transcript import MAX_AGENTS, Transcript
-from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
-from .branch import Bounds, Branch, Reading, messages_of
+from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
+from .branch import Bounds, Branch, messages_of
 from .lines import entry_of, is_bulky
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ class Reach:
 
 
 class TranscriptReader:
-    """Reads one session's file. ``is_ours`` says whether an order id is one of ours.
+    """Reads one session's file (``jsonl.Follower``). ``is_ours`` says whether an order id is one of ours.
 
     ``found``: whether the last ``read`` found the final text that it was told to expect. ``directory``: where
     the session works; when empty, the file's first lines say it.
@@ -61,60 +59,32 @@ class TranscriptReader:
     ) -> None:
         self.path = Path(path)
         self.found = False
-        self._is_ours = is_ours
-        self._given = self._directory = directory
-        self._reach = reach or Reach()
-        self._cursor: Cursor | None = None
-        self._branch: Branch | None = None
+        self._directory = directory
+        reach = reach or Reach()
+        self._file = Follower(
+            lambda whole: Branch(is_ours, reach.bounds, whole=whole), is_bulky, reach.window, reach.context
+        )
 
     def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
         """The task and its work so far. ``expect``: the final text by the Stop hook, which may come before
-        the file has it: see ``found``. ``closed``: nobody writes to the file any more, so a last line without
-        its end counts; do not read again after that.
+        the file has it: see ``found``. ``closed``: see ``Follower``.
         """
         transcript = Transcript(self.path.stem, directory=self._directory)
         with opened(self.path) as fd:
             if fd >= 0:
-                transcript = self._read(fd, closed=closed)
+                self._directory = self._directory or folder_of(fd)
+                branch = self._file.read(fd, closed=closed)
+                transcript = _named(branch.transcript(self._directory), self.path.stem)
         self.found = _says(transcript, expect)
         return transcript
-
-    def _read(self, fd: int, *, closed: bool) -> Transcript:
-        then, cursor, branch = os.fstat(fd), self._cursor, self._branch
-        size = then.st_size
-        if cursor is not None and branch is not None and cursor.only_grew(fd):
-            end = _feed(fd, branch, cursor.at, size)
-        else:
-            branch, end, self._directory = None, 0, self._given
-        self._directory = self._directory or folder_of(fd)
-        found = branch.read(self._directory) if branch is not None else None
-        if branch is None or found is None or not found.opened:
-            branch, end, found = self._locate(fd, size)  # perhaps a line names a parent that was not read
-        if closed:
-            _take(branch, last_line(fd, end, size))
-            found = branch.read(self._directory)
-        self._branch, self._cursor = branch, Cursor.here(fd, then, end)
-        return _named(found.transcript, self.path.stem)
-
-    def _locate(self, fd: int, size: int) -> tuple[Branch, int, Reading]:
-        """The current task: read more and more of the file's end, until it includes the task's beginning."""
-        window = self._reach.window
-        while True:
-            start = max(0, size - window)
-            branch = Branch(self._is_ours, self._reach.bounds, whole=start == 0)
-            end = _feed(fd, branch, line_start(fd, start, size), size)
-            found = branch.read(self._directory)
-            if start == 0 or found.enough or (found.opened and window >= self._reach.context):
-                return branch, end, found
-            window *= 4
 
 
 def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     """The transcript in ``data``, a whole file. Its last line needs no line end."""
     branch = Branch(lambda _: True, Bounds(), whole=True)
     for line in data.split(b"\n"):
-        _take(branch, line)
-    return _named(branch.read(directory or folder_in(data[:HEAD_OF_FILE])).transcript, name)
+        branch.take(line)
+    return _named(branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])), name)
 
 
 def every_task(path: Path) -> Transcript:
@@ -122,9 +92,9 @@ def every_task(path: Path) -> Transcript:
     with opened(path) as fd:
         if fd < 0:
             return Transcript(path.stem)
-        branch, size = Branch(lambda _: True, Bounds(), whole=True, every=True), os.fstat(fd).st_size
-        _take(branch, last_line(fd, _feed(fd, branch, 0, size), size))
-        return _named(branch.read(folder_of(fd)).transcript, path.stem)
+        branch = Branch(lambda _: True, Bounds(), whole=True, every=True)
+        whole = Follower(lambda _: branch, is_bulky, os.fstat(fd).st_size + 1, 0)
+        return _named(whole.read(fd, closed=True).transcript(folder_of(fd)), path.stem)
 
 
 class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
@@ -168,20 +138,6 @@ def _says(transcript: Transcript, expect: str) -> bool:
     if turn is None or any(m.human or m.order for m in transcript.since(turn.id)):
         return False
     return (turn.text or turn.error_message).rstrip().endswith(expect.rstrip()[-_COMPARED:])
-
-
-def _take(branch: Branch, line: bytes) -> None:
-    if line.startswith(b"{") and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
-        branch.feed(entry)
-
-
-def _feed(fd: int, branch: Branch, at: int, size: int) -> int:
-    """Feed all complete lines from ``at`` on. Returns where the next line begins."""
-    for line, end in lines_of(fd, at, size, is_bulky):
-        at = end
-        if line and (entry := entry_of(line)) is not None:
-            branch.feed(entry)
-    return at
 
 
 def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:

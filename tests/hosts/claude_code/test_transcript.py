@@ -161,7 +161,7 @@ def test_a_long_task_has_bounded_memory(path: Path) -> None:
     assert found.task.text == "never ends"
     assert found.calls[-1].input == {"command": "echo 33332"}
     assert 1_000 <= len(found.calls) <= 2_000
-    held = live._branch
+    held = live._file._fold
     assert held is not None
     assert len(held._entries) <= 4_001
     assert len(held._places) <= 4_001
