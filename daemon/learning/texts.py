@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 from ..core.given import CITED
@@ -37,25 +37,23 @@ class Origin:
     confirmed_in: str = ""
 
 
-_ADDRESS: Final = re.compile(
+_ADDRESS: Final = (
     r"\b(?:[a-z][a-z0-9+.-]{1,15}://|mailto:|javascript:|data:[a-z]+/|www\.[a-z0-9]|git@[a-z0-9])"
     r"|\b(?:[a-z0-9-]{1,63}\.){1,5}(?:(?:com|org|net|io|dev|ai|app|co|info|xyz|ru|cn|example)(?:[/:?\s]|$)|(?:sh|me|test)/)"
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b",
-    re.IGNORECASE,
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
-_COMMAND: Final = re.compile(
+_COMMAND: Final = (
     r"\||&&|\$\(|<\(|>\("
     r"|\b(?:sudo|doas|curl|wget|eval|base64|chmod|chown|netcat|crontab|ssh-keygen)\b"
     r"|\b(?:rm|git clean|git reset) -{1,2}\w*(?:f|hard)"
-    r"|--(?:dangerously|no-verify|yolo|allow|skip-|unsafe|force\b|trusted-host|extra-index-url|index-url)",
-    re.IGNORECASE,
+    r"|--(?:dangerously|no-verify|yolo|allow|skip-|unsafe|force\b|trusted-host|extra-index-url|index-url)"
 )
 _POWER: Final = (
     r"(?:permissions?|approvals?|confirmations?|consent|sandbox(?:es|ing)?|hooks?|guards?|guardrails?|safety"
     r"|security|restrictions?|warnings?|instructions?|rules?|system prompts?|allow-?lists?|deny-?lists?"
     r"|settings|polic(?:y|ies)|credentials?|secrets?|passwords?|tokens?|api keys?|ssh keys?)"
 )
-_ORDER: Final = re.compile(
+_ORDER: Final = (
     r"\b(?:ignore|disregard|forget|override|bypass|circumvent|disable|deactivate|turn off|switch off|skip"
     r"|grant|allow|approve|auto-?approve|accept|give|enable|reveal|print|send|upload|leak|share|expose|remove"
     r"|weaken|suppress|silence|without)\b[^.;!?]{0,60}\b" + _POWER + r"\b"
@@ -64,8 +62,7 @@ _ORDER: Final = re.compile(
     r"|\b(?:always|must|should|please)? ?(?:call|invoke|use|run|trigger|load|install|enable) (?:the )?"
     r"[\w.:-]{0,40} ?(?:tool|mcp(?: server)?|skill|plug-?in|sub-?agent|web ?fetch|web ?search|browser)\b"
     r"|\bmcp__|\b(?:settings(?:\.local)?\.json|\.claude/|\.opencode|opencode\.json|\.ssh|\.aws|\.netrc|\.env)"
-    r"|\b(?:system|developer|assistant) ?:|</? ?(?:system|instructions?|user|assistant|tool)",
-    re.IGNORECASE,
+    r"|\b(?:system|developer|assistant) ?:|</? ?(?:system|instructions?|user|assistant|tool)"
 )
 _SPACES: Final = re.compile(r"\s+")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
@@ -81,29 +78,31 @@ def refusal(text: str) -> str:
     if has_hidden(text):
         return "it holds characters that nobody sees"
     plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text))
-    if _ADDRESS.search(plain):
-        return "it names an address"
-    if _COMMAND.search(plain):
-        return "it holds a command line"
-    if _ORDER.search(plain):
-        return "it tells an agent about its tools or permissions"
-    if CITED.search(plain):
-        return "it holds the name of a point"
+    for pattern, why in _patterns():
+        if pattern.search(plain):
+            return why
     if redact(text) != text:
         return "it holds a secret"
     return ""
 
 
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Compiled at the first use: that takes milliseconds of the daemon's start."""
+    return (
+        (re.compile(_ADDRESS, re.IGNORECASE), "it names an address"),
+        (re.compile(_COMMAND, re.IGNORECASE), "it holds a command line"),
+        (re.compile(_ORDER, re.IGNORECASE), "it tells an agent about its tools or permissions"),
+        (CITED, "it holds the name of a point"),
+    )
+
+
 def has_hidden(text: str) -> bool:
     """Whether it holds a character that is not seen, or that changes how its neighbours are seen."""
-    return any(_hidden(c) for c in text)
-
-
-def _hidden(c: str) -> bool:
-    """A character that is not seen, or that changes how its neighbours are seen."""
-    return (
+    return any(
         unicodedata.category(c) in _INVISIBLE
         or "\ufe00" <= c <= "\ufe0f"
         or "\U000e0100" <= c <= "\U000e01ef"
         or c in "\u115f\u1160\u3164\uffa0\u034f\u2800"  # fillers and joiners that count as letters or marks
+        for c in text
     )

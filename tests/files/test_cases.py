@@ -59,7 +59,7 @@ def test_the_persons_own_files_are_safe(tmp_path: Path, source: Path) -> None:
     with pytest.raises(UserError, match="not in"):
         folder.remove(str(source))
     assert folder.remove(path.stem) == path
-    with pytest.raises(UserError, match="case list"):
+    with pytest.raises(UserError, match="dispute list"):
         folder.remove(path.stem)
     assert source.exists()
     chosen = tmp_path / "mine.json"

@@ -196,11 +196,6 @@ def test_what_goes_with_a_removed_line(name: str, text: str, expected: str) -> N
     assert remove_plugin(text, is_ours) == expected
 
 
-def test_a_name_with_quotes_is_escaped() -> None:
-    """A spec is written as JSON, readable where it can be."""
-    assert add_plugin('{"plugin": []}', 'file:///é"\\') == '{"plugin": ["file:///é\\"\\\\"]}'
-
-
 DEEP = ["[" * (MAX_DEPTH + 1), f"line 1, column {MAX_DEPTH + 1}", "brackets inside each other"]
 
 

@@ -26,7 +26,6 @@ from daemon.files.prompts import (
     TRUST_LIMIT,
     Prompts,
     Trust,
-    check,
     digest,
     read_project,
     watch,
@@ -136,18 +135,6 @@ def test_a_projects_prompts_need_trust_in_exactly_this_content(desk: Desk) -> No
     assert desk.words()["judge"] == "mine"
 
 
-def test_a_moved_or_copied_project_is_another_one(desk: Desk) -> None:
-    """Trust is for a real path: a link to it is the same project, a copy is not."""
-    (desk.theirs / "judge.txt").write_text("theirs")
-    desk.accept()
-    (desk.root / "link").symlink_to(desk.project)
-    assert desk.words(str(desk.root / "link"))["judge"] == "theirs"
-    copy = desk.root / "copy" / ".reflection" / "prompts"
-    copy.mkdir(parents=True)
-    (copy / "judge.txt").write_text("theirs")
-    assert desk.words(str(desk.root / "copy"))["judge"] == "shipped"
-
-
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -168,11 +155,6 @@ def test_an_unusable_file_is_left_out_whole(desk: Desk, layer: str, data: bytes,
     assert problems.startswith(f"{file} is not used: ")
     assert why in problems
     assert desk.words()["judge_case"] == "shipped"
-
-
-def test_json_in_a_prompt_is_no_placeholder() -> None:
-    """The form that a prompt asks for has braces of its own."""
-    check("judge", 'Answer {"complete": true or {not}? ...}'.replace("{not}", "{ }") + " {} {Name} {a-b}")
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link", "link nowhere", "linked folder", "linked top"])

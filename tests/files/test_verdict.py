@@ -12,7 +12,6 @@ from typing import get_args
 
 import pytest
 
-from daemon.core.errors import Unavailable
 from daemon.core.verdict import FinalState, Missing, Severity, Verdict
 from daemon.files.verdict import CASES_KEPT, Judging, VerdictFiles, alias_object, verdict_object
 from daemon.paths import resolve
@@ -112,14 +111,6 @@ def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, wo
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert {f for f in all_files(home) if not f.startswith("state/")} == before
     assert not Path("/.reflection").exists()
-
-
-def test_no_place_at_all(files: VerdictFiles, home: Path, work: Path) -> None:
-    """Bad input, full disk: when the state folder refuses too, it is ``Unavailable``, which is logged."""
-    (home / "state").write_text("in the way")
-    (work / ".reflection").write_text("in the way")
-    with pytest.raises(Unavailable, match="state"):
-        files.final(verdict(), str(work), collides=False)
 
 
 def test_a_link_in_place_of_the_file(files: VerdictFiles, work: Path, home: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from pathlib import Path
@@ -108,17 +107,6 @@ def test_a_change_that_never_came_about_stands_in_no_way(kept: Revisions, file: 
     assert (kept.undo(0, at=2, dry_run=True).number, len(kept.all())) == (1, 2)
     assert kept.undo(0, at=2).what == "undo of revision 1 (first)"
     assert not file.exists()
-
-
-def test_a_change_that_the_file_system_refuses_leaves_no_revision(tmp_path: Path) -> None:
-    """Neither for a missing folder nor for something that is no file."""
-    (tmp_path / "state").mkdir()
-    os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path / "none" / "file", tmp_path / "fifo"):
-        kept = Revisions(tmp_path / "state", path)
-        with pytest.raises(Unavailable):
-            kept.write(b"new", at=1, what="x")
-        assert kept.all() == []
 
 
 def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path, tmp_path: Path) -> None:

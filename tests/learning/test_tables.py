@@ -40,13 +40,6 @@ async def test_a_case_waits_once_for_each_turn(db: Database) -> None:
     assert [turn for turn, *_ in tables.cases(db, "s")] == ["2"]
 
 
-async def test_a_case_whose_verdict_was_taken_back_is_not_learned_from(db: Database) -> None:
-    """The gate of `run` takes a round back; then it never was."""
-    await judged(db, "1")
-    await db.commit(verdicts.remove("s", "1"))
-    assert tables.cases(db, "s") == []
-
-
 @pytest.mark.shows("I44")
 async def test_cases_lapse_after_seven_days(db: Database) -> None:
     """And they are counted, so that `status` can say it."""

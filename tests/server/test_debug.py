@@ -33,9 +33,3 @@ def test_debug_of_one_host() -> None:
         said = [line for line in log.splitlines() if f"ses_{name}" in line and "skipped" in line]
         assert len(said) == 1, "every decision and its reason is in the log at any level"
         assert "judge_session" in said[0]
-
-
-def test_debug_of_the_daemon() -> None:
-    """REFLECTION_DEBUG=1 on the daemon: every host's events and decisions."""
-    with sandbox() as box, Daemon(box, REFLECTION_DEBUG="1") as daemon:
-        assert "SessionIdled" in idle(daemon, "any", debug=False)

@@ -12,7 +12,7 @@ from daemon.clock import SystemClock
 from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.reflectd import Daemon
 from harness.machine.waiting import PATIENCE_S, wait_until
-from tests.server.asking import BATCH, HELLO, batch, check_alive, clean, event, fine, hello, refused
+from tests.server.asking import BATCH, HELLO, batch, clean, event, fine, hello, refused
 from tests.support.hosts.wire import Json, WireHost, raw, send, unfinished
 from tests.support.hosts.witness import a_later_host
 
@@ -126,14 +126,6 @@ def test_the_first_preference_reaches_a_process_that_runs(daemon: Daemon) -> Non
     assert "- Prefer short answers" in fine(daemon, "POST", "/v1/ask", asked)["text"]
 
 
-def test_results_of_unknown_orders(daemon: Daemon) -> None:
-    """Bad input: results nobody waits for are ignored, whatever they hold and however often they come."""
-    for data in (None, {}, [], "x", {"messages": {}}, {"messages": [{}]}):
-        for status in ("done", "stale", "failed", "done"):
-            body = {"instance": "known", "id": "no-such-order", "status": status, "data": data}
-            assert fine(daemon, "POST", "/v1/results", body) == {"api": 1}
-
-
 @pytest.mark.shows("I36")
 @pytest.mark.parametrize(
     "data",
@@ -230,12 +222,6 @@ def test_web_pages_are_refused(daemon: Daemon, headers: dict[str, str], route: s
     assert answer.json["api"] == 1
 
 
-@pytest.mark.parametrize("headers", [{"Host": "reflectd"}, {"Host": "localhost"}, {"Host": "localhost:1"}])
-def test_our_hosts_are_served(daemon: Daemon, headers: dict[str, str]) -> None:
-    """The two names that clients use."""
-    assert send(daemon.box.socket, "GET", "/v1/status", headers=headers).status == 200
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -294,49 +280,6 @@ def test_huge_texts_are_not_kept(daemon: Daemon) -> None:
     long = {"directory": "/" + huge}
     assert "4096" in refused(daemon, 400, "POST", "/v1/hello", HELLO | long)
     assert "4096" in refused(daemon, 400, "POST", "/v1/switch", {"on": False} | long)
-
-
-@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_no_host_header_is_nobody_else(daemon: Daemon, version: bytes) -> None:
-    """Without ``Host`` there is an answer at once, and this machine's name is not in it."""
-    answer = clean(raw(daemon.box.socket, b"GET /v1/status HTTP/%s\r\nConnection: close\r\n\r\n" % version))
-    assert answer.status in {200, 400, 403}
-    assert socket.gethostname().encode() not in answer.body
-
-
-def test_half_closed_connections(daemon: Daemon) -> None:
-    """Bad input: a client that closes its sending side at once harms nobody, whatever it had sent."""
-    seq = fine(daemon, "POST", "/v1/events", BATCH)["seq"] + 1
-    body = json.dumps(batch(event("activity", seq, sessionID="ses_half", bytes=1))).encode()
-    head = b"POST /v1/events HTTP/1.1\r\nHost: reflectd\r\nContent-Length: %d\r\n\r\n" % len(body)
-    for data in (b"", b"GET", head, head + body[:10], head + body):
-        answer = raw(daemon.box.socket, data, half_close=True)
-        assert clean(answer).status in {0, 200, 400}
-    # what it sent whole may be taken or not; asking again tells, and sending it again is safe
-    assert fine(daemon, "POST", "/v1/events", BATCH)["seq"] in {seq - 1, seq}
-    assert fine(daemon, "POST", "/v1/events", body)["seq"] == seq
-
-
-def test_clients_that_die_in_the_middle(daemon: Daemon) -> None:
-    """Bad input: half a request, then nobody: no trace, and nothing of it is kept."""
-    seq = fine(daemon, "POST", "/v1/events", BATCH)["seq"]
-    body = json.dumps(batch(event("activity", seq + 1, sessionID="ses_dies", bytes=1))).encode()
-    request = b"POST /v1/events HTTP/1.1\r\nHost: reflectd\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    for cut in (1, 20, 60, len(request) - len(body), len(request) - 1):
-        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as s:
-            s.connect(str(daemon.box.socket))
-            s.sendall(request[:cut])
-    assert fine(daemon, "POST", "/v1/events", BATCH)["seq"] == seq
-
-
-def test_clients_that_never_finish(daemon: Daemon) -> None:
-    """Bad input: a hundred connections that hold half a header (slow loris) take nothing from others."""
-    with contextlib.ExitStack() as stack:
-        for n in range(100):
-            s = stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)))
-            s.connect(str(daemon.box.socket))
-            s.sendall(b"POST /v1/events HTTP/1.1\r\nHost: refl"[: 5 + n % 30])
-        check_alive(daemon)
 
 
 @pytest.mark.shows("I35")

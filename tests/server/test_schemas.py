@@ -191,15 +191,6 @@ async def test_the_daemon_takes_what_the_schemas_allow_and_nothing_else(server: 
         assert (words or "") in found.get("error", ""), said
 
 
-async def test_an_unknown_instance_is_a_refusal(server: Server) -> None:
-    """409, in the form of every refusal: the shim says hello again."""
-    for route, body in (("events", events(EVENT)), ("ask", ASK)):
-        status, found = await server.call("POST", route, body)
-        assert (status, validator("refusal").is_valid(found)) == (409, True)
-    status, found = await server.call("GET", "nowhere")
-    assert (status, validator("refusal").is_valid(found)) == (404, True)
-
-
 ORDERS: list[CallOrder | StoredOrder] = [
     ShowToast("ses_a", "Task complete", "success"),
     SendFeedback("ses_a", "msg_1", "msg_2", "## Reflection-3: Task Incomplete (HIGH)"),

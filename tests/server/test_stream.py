@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -104,36 +103,3 @@ def test_a_stream_that_is_refused(box: Sandbox) -> None:
         next(stream(box.socket, "/v1/stream"))
     with Daemon(box), pytest.raises(UserError, match="directory"):
         next(stream(box.socket, "/v1/stream?directory=x"))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>",
-        b"5\r\nhello\r\n0\r\n\r\n",
-        b"zz\r\n",
-        b"3\r\n[1]\r\n0\r\n\r\n",
-        b"2\r\n7\n\r\n0\r\n\r\n",
-    ],
-    ids=repr,
-)
-def test_something_else_streams(box: Sandbox, body: bytes) -> None:
-    """Bad input: whatever answers, it is one of our errors or the end."""
-    import threading
-
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(box.socket))
-        server.listen(1)
-
-        def once() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
-
-        thread = threading.Thread(target=once)
-        thread.start()
-        with contextlib.suppress(Unavailable):
-            assert [json.dumps(line) for line in stream(box.socket, "/v1/stream", timeout_s=PATIENCE_S)] == []
-        thread.join(PATIENCE_S)

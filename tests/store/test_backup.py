@@ -94,28 +94,6 @@ def test_a_person_who_upgraded_can_go_back(tmp_path: Path) -> None:
         assert c.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_rows_that_are_only_in_the_log_are_copied_too(tmp_path: Path) -> None:
-    """The older reflectd was killed: its newest rows are in the WAL."""
-    path = tmp_path / "reflectd.sqlite3"
-    written(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as c:
-        c.execute(INSERT, ("in the log", NOW))
-        for name in ("reflectd.sqlite3", "reflectd.sqlite3-wal"):
-            (tmp_path / "killed").mkdir(exist_ok=True)
-            shutil.copyfile(tmp_path / name, tmp_path / "killed" / name)
-    upgraded(tmp_path / "killed" / path.name)
-    (copy,) = (tmp_path / "killed").glob("*.before-*")
-    assert used_by_the_older(copy) == 2
-
-
-def test_nothing_is_copied_where_nothing_changes(tmp_path: Path) -> None:
-    """A new database, and one that is of this version already."""
-    path = tmp_path / "reflectd.sqlite3"
-    upgraded(path)
-    upgraded(path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
-
-
 def test_the_last_two_are_kept(tmp_path: Path) -> None:
     """That of this upgrade stays in any case, and of older ones the newest."""
     path = tmp_path / "reflectd.sqlite3"

@@ -11,7 +11,6 @@ import random
 import shutil
 import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,25 +279,3 @@ def test_a_database_without_a_table_is_kept_aside(story: Path, tmp_path: Path, l
         assert found.read("SELECT count(*) FROM timers") == [(0,)]
     finally:
         found.close()
-
-
-async def try_all() -> int:
-    """Every damage to every column; how many starts went wrong."""
-    with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "story").mkdir()
-        story = await tell_a_story(Path(name) / "story")
-        every, wrong = harms(story), 0
-        for n, what in enumerate(every):
-            folder = Path(name) / str(n)
-            folder.mkdir()
-            found = await live(folder, story, what)
-            wrong += bool(found)
-            for line in found:
-                print(f"{what.table}.{what.column}, {what.value}: {line}", flush=True)
-            shutil.rmtree(folder)
-    print(f"{len(every)} damaged starts, {wrong} went wrong")
-    return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(try_all()) > 0)

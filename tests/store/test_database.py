@@ -140,19 +140,6 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.shows("I43")
-async def test_corrupt_twice_at_the_same_moment(tmp_path: Path) -> None:
-    """The second corrupt file does not overwrite the first that was kept."""
-    path, kept = tmp_path / "db", set()
-    for n in range(3):
-        path.write_bytes(b"garbage %d" % n * 1000)
-        db = opened(path)
-        assert db.opened.aside is not None
-        kept.add(db.opened.aside)
-        db.close()
-    assert {p.read_bytes()[:9] for p in kept} == {b"garbage 0", b"garbage 1", b"garbage 2"}
-
-
-@pytest.mark.shows("I43")
 async def test_a_newer_version_is_not_touched(tmp_path: Path) -> None:
     """A file of a newer reflectd is refused with words, and stays as it is, byte for byte."""
     path = tmp_path / "db"
@@ -181,14 +168,6 @@ async def test_an_older_version_is_brought_up(tmp_path: Path) -> None:
     assert db.read("SELECT seq FROM instances WHERE id = 'old'") == [(7,)]
     assert {n for (n,) in db.read("SELECT name FROM migrations")} == {n for n, _ in MIGRATIONS}
     db.close()
-
-
-def test_a_path_that_can_not_be_opened(tmp_path: Path) -> None:
-    """Bad input: a folder in its place is told with the setting that helps, and stays."""
-    (tmp_path / "db").mkdir()
-    with pytest.raises(UserError, match="state_dir"):
-        opened(tmp_path / "db")
-    assert (tmp_path / "db").is_dir()
 
 
 async def test_locked_by_another(tmp_path: Path) -> None:

@@ -81,16 +81,6 @@ async def test_a_person_ends_it_and_still_only_a_day_goes_in_a_day(db: Database)
     assert await looked(db, NOW + DAY_MS)
 
 
-async def test_a_person_ends_it_after_a_long_pause(db: Database) -> None:
-    """No daemon ran for a month: with a yes it goes on at once, with a day's worth."""
-    await begun(db)
-    now = NOW + 30 * DAY_MS
-    assert not await looked(db, now)
-    assert await trusted(db, now)
-    assert await looked(db, now)
-    assert not await looked(db, now + HOUR_MS)
-
-
 @pytest.mark.shows("I52")
 async def test_a_yes_does_nothing_where_the_last_time_is_still_to_come(db: Database) -> None:
     """The clock was a year ahead for so long that rows were deleted by it: the day is waited for."""

@@ -174,19 +174,6 @@ async def test_one_verdict_for_a_turn(db: Database) -> None:
     assert Verdicts(db).unfiled() == []
 
 
-async def test_a_closed_order_stays_closed(db: Database) -> None:
-    """Pending → sent → done; a late word about it changes nothing."""
-    one = feedback()
-    await db.commit(outbox.add([one]))
-    await db.commit(outbox.set_status(one.id, "done", "host", NOW))
-    assert await db.commit(outbox.set_status(one.id, "stale", "other", NOW)) == 0
-    found = Outbox(db).get(one.id)
-    assert found is not None
-    assert (found.status, found.instance, found.order) == ("done", "host", one.order)
-    assert Outbox(db).is_ours(one.id)
-    assert not Outbox(db).is_ours("rfl_unknown")
-
-
 @pytest.mark.shows("I42")
 async def test_orders_come_back_as_they_were(db: Database) -> None:
     """Both kinds of stored orders survive a restart."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sqlite3
 import threading
@@ -19,7 +18,7 @@ from tests.support.hosts.wire import Json, WireHost, send, unfinished
 from tests.support.hosts.witness import a_later_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 needs_prlimit = pytest.mark.skipif(
     not hasattr(resource, "prlimit"), reason="only Linux can limit another process"
@@ -90,16 +89,6 @@ def test_a_full_disk_refuses_and_forgets_nothing(box: Sandbox, daemon: Daemon) -
         assert daemon.session("ses_full")["attempts"] == 1
         assert len(daemon.verdicts("ses_full")) == 1
     daemon.new_log()
-
-
-def test_a_daemon_that_can_not_say_that_it_serves_serves(box: Sandbox) -> None:
-    """Which version serves can't be written, as on a full disk: it is logged, and turns are judged."""
-    (box.state / "served").mkdir(parents=True)
-    with Daemon(box) as daemon:
-        with WireHost(box.socket, box.project, unfinished(box.project)) as host:
-            assert host.send(host.turn("ses_a")).status == 200
-            daemon.wait_verdict("ses_a", "incomplete")
-        assert "not announced" in daemon.log()
 
 
 @needs_prlimit
@@ -200,53 +189,6 @@ def test_a_turn_left_judging_is_judged_after_a_restart(box: Sandbox, daemon: Dae
         daemon.wait_verdict("ses_left", "incomplete")
         a_later_host(daemon)
         assert host.kinds("read") == ["feedback"], "one feedback"
-
-
-def _garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(20_000))
-
-
-def _truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-@pytest.mark.shows("I43")
-@pytest.mark.parametrize("damage", [_garbage, _truncated])
-def test_a_corrupt_database(box: Sandbox, daemon: Daemon, damage: Callable[[Path], None]) -> None:
-    """Kept aside, said clearly, and the daemon serves with a new one."""
-    with WireHost(box.socket, box.project, unfinished(box.project)) as host:
-        host.send(host.turn("ses_lost"))
-        daemon.wait_verdict("ses_lost", "incomplete")
-    daemon.stop()
-    database = box.state / "reflectd.sqlite3"
-    damage(database)
-    bad = database.read_bytes()
-    daemon.mark()
-    daemon.start()
-    (aside,) = box.state.glob("reflectd.sqlite3.corrupt-*")
-    assert aside.read_bytes() == bad
-    assert str(aside) in daemon.new_log()
-    assert "corrupt" in daemon.new_log()
-    with WireHost(box.socket, box.project, unfinished(box.project), instance="host-2") as host:
-        host.send(host.turn("ses_new"))
-        daemon.wait_verdict("ses_new", "incomplete")
-
-
-@pytest.mark.shows("I43")
-def test_a_newer_database(box: Sandbox, daemon: Daemon) -> None:
-    """A database of a newer reflectd is refused with words (exit code 2) and not touched."""
-    daemon.stop()
-    database = box.state / "reflectd.sqlite3"
-    c = sqlite3.connect(database)
-    c.execute("INSERT INTO migrations (name) VALUES ('9999_from_the_future')")
-    c.commit()
-    c.close()
-    before = database.read_bytes()
-    with pytest.raises(AssertionError, match="ended with 2"):
-        daemon.start()
-    assert "9999_from_the_future" in daemon.new_log()
-    assert database.read_bytes() == before
-    assert not list(box.state.glob("*.corrupt-*"))
 
 
 def found_in(root: Path, secrets: tuple[str, ...]) -> list[str]:

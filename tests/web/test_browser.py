@@ -228,16 +228,6 @@ def test_another_server_gets_nothing(place: Place, other: str) -> None:
     assert said(reflectd(place.box, "case", "list"), 0) == before
 
 
-def test_a_page_is_fit_for_paper(place: Place) -> None:
-    """Printed, a verdict has its text and none of the controls."""
-    with place.browser.visit() as visit:
-        place.enter(visit, "/verdict/ses_plain/1")
-        visit.page.emulate_media(media="print")
-        assert not visit.page.locator("nav[aria-label=Pages]").is_visible()
-        assert visit.page.locator("#verdict").count() == 1
-        assert "Add a login page" in visit.text()
-
-
 @pytest.mark.parametrize(
     ("script", "words"),
     [

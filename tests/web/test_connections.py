@@ -67,11 +67,6 @@ async def port() -> AsyncIterator[Port]:
     server.close()
 
 
-async def test_a_connection_is_answered(port: Port) -> None:
-    """To the end of what was said."""
-    assert await port.said() == b"hellobye"
-
-
 @pytest.mark.shows("I44")
 async def test_only_so_many_are_kept(port: Port) -> None:
     """With one too many the oldest is ended, so whoever only holds connections keeps nobody out."""

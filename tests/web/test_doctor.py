@@ -57,14 +57,6 @@ async def test_what_is_no_answer(
     assert (found["checks"], problem in found["problem"]) == ([], True), found
 
 
-async def test_a_python_that_is_gone(
-    where: paths.Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As after an upgrade of the system."""
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
-    assert "can't be run" in (await doctor(where))["problem"]
-
-
 async def test_whoever_goes_away_leaves_no_process(
     where: paths.Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,6 @@ from daemon.store.db import Database
 from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
 from harness.machine.sandbox import Sandbox, sandbox
-from harness.machine.waiting import wait_until
 from tests.learning.playbook.books import book, point
 from tests.web.browsing import Browser, Page, Read
 
@@ -86,14 +85,6 @@ async def fill(box: Sandbox) -> None:
     db.close()
 
 
-def test_a_text_that_waits_is_approved(person: Person) -> None:
-    """The point is written by a job, and the page shows that agents are given it."""
-    done = person.clicks("/do/learned/approve", "new-1")
-    assert (done.status, done.json) == (200, {"said": "approved new-1"})
-    wait_until(lambda: f">{TEXT}<" in person.reads() and "new-1" not in person.reads(), "the new point")
-    assert "confirmed by a person&#39;s word in the dashboard" in person.reads()
-
-
 def test_what_an_agent_wrote_is_text(person: Person) -> None:
     """Markup, escape sequences and marks that turn the direction are shown, not obeyed."""
     page = person.reads()
@@ -109,18 +100,3 @@ def test_only_a_click_reaches_what_changes_files(person: Person) -> None:
             call(person.box.socket, "POST", f"/v1/features/{name}", body)
     assert Browser(person.browser.port, "", "none=1").post(route, body).status == 403
     assert "rule-003" in [r.id for r in rules_of(person.box).look().rows if r.active]
-
-
-def test_a_folder_that_is_gone_is_told_of(person: Person) -> None:
-    """With the status of a refusal and a sentence."""
-    page = person.browser.get("/learned?directory=/nowhere/at/all")
-    assert page.status == 409
-    assert "there is no folder /nowhere/at/all" in page.text
-
-
-def test_quality_is_a_page(person: Person) -> None:
-    """With its sections, also when nothing was judged yet."""
-    page = person.browser.get("/quality")
-    assert page.status == 200
-    for title in ("Agreement with your labels", "Disputes by week", "States by week", "Disputes"):
-        assert f">{title}</h2>" in page.text

@@ -93,18 +93,3 @@ def test_a_rule_is_archived_and_brought_back_by_keys(place: Place) -> None:
         page.keyboard.press("u")
         rule.wait_for()
         assert "rule-002" in [r.id for r in rules_of(place.box).look().rows if r.active]
-
-
-def test_a_refusal_is_told(place: Place) -> None:
-    """What the verb would say stands on the page, and nothing is changed."""
-    with place.browser.visit() as visit:
-        place.enter(visit)
-        file = place.box.project / "CLAUDE.md"
-        before = file.read_bytes()
-        file.write_bytes(before + b"\nMine.\n")
-        rule = visit.page.locator("tr", has_text="rule-003").filter(has_text="Name things well")
-        rule.get_by_role("button", name="archive").click()
-        visit.page.get_by_role("status").get_by_text("was edited while you were asked").wait_for()
-        assert file.read_bytes() == before + b"\nMine.\n"
-        file.write_bytes(before)
-        visit.errors.clear()  # chromium itself tells of the 409

@@ -7,7 +7,6 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from urllib.parse import quote, unquote
 
 import pytest
 
@@ -195,14 +194,6 @@ def test_cost_and_health(daemon: Daemon, browser: Browser) -> None:
     assert f"<dd>{daemon.status()['pid']}, since" in health
 
 
-def test_health_shows_what_the_doctor_finds(daemon: Daemon, browser: Browser) -> None:
-    """Only when a person asks; then the same checks as the command has."""
-    assert "run reflectd doctor now" in Read(browser.get("/health").text).text
-    page = Read(browser.get("/health?doctor=1").text)
-    found = json.loads(reflectd(daemon.box, "doctor", "--json").stdout)["checks"]
-    assert [c["name"] for c in found if c["name"] not in page.text] == []
-
-
 def test_a_dispute_keeps_the_case_as_the_command_does(daemon: Daemon, browser: Browser) -> None:
     """The click gives the same file and label as `reflectd dispute`; the page says so; a later one counts."""
     folder = CaseFolder(daemon.box.state)
@@ -244,13 +235,6 @@ def test_a_dispute_that_makes_no_sense(browser: Browser, change: dict[str, objec
     assert "You keep this case" not in browser.get("/verdict/ses_evil/1").text
 
 
-def test_what_is_no_body_is_refused(browser: Browser) -> None:
-    """Also one that says it is packed, and is not."""
-    for path in ("/enter", "/dispute"):
-        answer = browser.post(path, {"a": 1}, **{"Content-Encoding": "deflate"})
-        assert answer.status in {400, 403}, path
-
-
 def test_a_click_is_carried_out_when_the_browser_goes_away(daemon: Daemon, browser: Browser) -> None:
     """To its end, and with its line in the log."""
     judged(daemon.box, daemon, "ses_left")
@@ -263,15 +247,6 @@ def test_a_click_is_carried_out_when_the_browser_goes_away(daemon: Daemon, brows
     wait_until(lambda: "a person clicked" in daemon.new_log(), "the log's line", daemon.new_log)
     (kept,) = (f for f in CaseFolder(daemon.box.state).paths() if "ses_left" in f.name)
     kept.unlink()
-
-
-def test_a_long_address_is_not_cut(daemon: Daemon, browser: Browser) -> None:
-    """A link that was cut leads nowhere, whatever its letters take."""
-    folder = "/" + "/".join(["\u6f22" * 80] * 3)
-    links = Read(browser.get(f"/history?project={quote(folder)}&before=1-ses_1").text).links()
-    whole = [link for link in links if folder in unquote(link)]
-    assert whole, "the way back to the first page names the project"
-    assert not [link for link in links if "characters" in link]
 
 
 def test_a_round_without_a_case(daemon: Daemon, browser: Browser) -> None:

@@ -62,13 +62,9 @@ EPILOGS: Final = {
 
 {CODES}""",
     "playbook": f"""examples:
-  reflectd playbook                    the points of this project
-  reflectd playbook add --section mis "The tests hang without redis"
+  reflectd playbook                        the points of this project
   reflectd playbook edit mis-001 "The tests hang without redis 7"
-  reflectd playbook approve new-3 pat-001
-  reflectd playbook forget mis-001
-  reflectd playbook export > book.json     all points, as JSON
-  reflectd playbook import .claude/playbook.json
+  reflectd playbook export > book.json     all points, as JSON; `import` takes a playbook.json in any form
   reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
   reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
 
@@ -76,12 +72,8 @@ EPILOGS: Final = {
     "memory": f"""examples:
   reflectd memory                                the lessons of this project
   reflectd memory search "the migration fails"   what was learned from tasks like this
-  reflectd memory show 3f0c…                     one lesson, and what became of it
   reflectd memory add --task "Run the migration" "Stop the workers first."
-  reflectd memory forget 3f0c…                   agents are not given it any more
-  reflectd memory approve 3f0c…                  they are
-  reflectd memory export --out lessons.jsonl     all lessons of this project
-  reflectd memory import lessons.jsonl           take them over; they wait for your word
+  reflectd memory export --out lessons.jsonl     all lessons of this project; `import` takes them over
 
 {CODES}""",
 }
