@@ -37,33 +37,6 @@ class Origin:
     confirmed_in: str = ""
 
 
-_ADDRESS: Final = (
-    r"\b(?:[a-z][a-z0-9+.-]{1,15}://|mailto:|javascript:|data:[a-z]+/|www\.[a-z0-9]|git@[a-z0-9])"
-    r"|\b(?:[a-z0-9-]{1,63}\.){1,5}(?:(?:com|org|net|io|dev|ai|app|co|info|xyz|ru|cn|example)(?:[/:?\s]|$)|(?:sh|me|test)/)"
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b"
-)
-_COMMAND: Final = (
-    r"\||&&|\$\(|<\(|>\("
-    r"|\b(?:sudo|doas|curl|wget|eval|base64|chmod|chown|netcat|crontab|ssh-keygen)\b"
-    r"|\b(?:rm|git clean|git reset) -{1,2}\w*(?:f|hard)"
-    r"|--(?:dangerously|no-verify|yolo|allow|skip-|unsafe|force\b|trusted-host|extra-index-url|index-url)"
-)
-_POWER: Final = (
-    r"(?:permissions?|approvals?|confirmations?|consent|sandbox(?:es|ing)?|hooks?|guards?|guardrails?|safety"
-    r"|security|restrictions?|warnings?|instructions?|rules?|system prompts?|allow-?lists?|deny-?lists?"
-    r"|settings|polic(?:y|ies)|credentials?|secrets?|passwords?|tokens?|api keys?|ssh keys?)"
-)
-_ORDER: Final = (
-    r"\b(?:ignore|disregard|forget|override|bypass|circumvent|disable|deactivate|turn off|switch off|skip"
-    r"|grant|allow|approve|auto-?approve|accept|give|enable|reveal|print|send|upload|leak|share|expose|remove"
-    r"|weaken|suppress|silence|without)\b[^.;!?]{0,60}\b" + _POWER + r"\b"
-    r"|\b(?:without|never|don't|do not|no need to) (?:asking|ask|confirm|confirming)\b"
-    r"|\byou (?:are now|may now|have permission|are allowed|can ignore)\b"
-    r"|\b(?:always|must|should|please)? ?(?:call|invoke|use|run|trigger|load|install|enable) (?:the )?"
-    r"[\w.:-]{0,40} ?(?:tool|mcp(?: server)?|skill|plug-?in|sub-?agent|web ?fetch|web ?search|browser)\b"
-    r"|\bmcp__|\b(?:settings(?:\.local)?\.json|\.claude/|\.opencode|opencode\.json|\.ssh|\.aws|\.netrc|\.env)"
-    r"|\b(?:system|developer|assistant) ?:|</? ?(?:system|instructions?|user|assistant|tool)"
-)
 _SPACES: Final = re.compile(r"\s+")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 
@@ -89,10 +62,39 @@ def refusal(text: str) -> str:
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Compiled at the first use: that takes milliseconds of the daemon's start."""
+    address = re.compile(
+        r"\b(?:[a-z][a-z0-9+.-]{1,15}://|mailto:|javascript:|data:[a-z]+/|www\.[a-z0-9]|git@[a-z0-9])"
+        r"|\b(?:[a-z0-9-]{1,63}\.){1,5}(?:(?:com|org|net|io|dev|ai|app|co|info|xyz|ru|cn|example)(?:[/:?\s]|$)|(?:sh|me|test)/)"
+        r"|\b\d{1,3}(?:\.\d{1,3}){3}\b",
+        re.IGNORECASE,
+    )
+    command = re.compile(
+        r"\||&&|\$\(|<\(|>\("
+        r"|\b(?:sudo|doas|curl|wget|eval|base64|chmod|chown|netcat|crontab|ssh-keygen)\b"
+        r"|\b(?:rm|git clean|git reset) -{1,2}\w*(?:f|hard)"
+        r"|--(?:dangerously|no-verify|yolo|allow|skip-|unsafe|force\b|trusted-host|extra-index-url|index-url)",
+        re.IGNORECASE,
+    )
+    order = re.compile(
+        r"\b(?:ignore|disregard|forget|override|bypass|circumvent|disable|deactivate|turn off|switch off|skip"
+        r"|grant|allow|approve|auto-?approve|accept|give|enable|reveal|print|send|upload|leak|share|expose|remove"
+        r"|weaken|suppress|silence|without)\b[^.;!?]{0,60}\b"
+        r"(?:permissions?|approvals?|confirmations?|consent|sandbox(?:es|ing)?|hooks?|guards?|guardrails?|safety"
+        r"|security|restrictions?|warnings?|instructions?|rules?|system prompts?|allow-?lists?|deny-?lists?"
+        r"|settings|polic(?:y|ies)|credentials?|secrets?|passwords?|tokens?|api keys?|ssh keys?)"
+        r"\b"
+        r"|\b(?:without|never|don't|do not|no need to) (?:asking|ask|confirm|confirming)\b"
+        r"|\byou (?:are now|may now|have permission|are allowed|can ignore)\b"
+        r"|\b(?:always|must|should|please)? ?(?:call|invoke|use|run|trigger|load|install|enable) (?:the )?"
+        r"[\w.:-]{0,40} ?(?:tool|mcp(?: server)?|skill|plug-?in|sub-?agent|web ?fetch|web ?search|browser)\b"
+        r"|\bmcp__|\b(?:settings(?:\.local)?\.json|\.claude/|\.opencode|opencode\.json|\.ssh|\.aws|\.netrc|\.env)"
+        r"|\b(?:system|developer|assistant) ?:|</? ?(?:system|instructions?|user|assistant|tool)",
+        re.IGNORECASE,
+    )
     return (
-        (re.compile(_ADDRESS, re.IGNORECASE), "it names an address"),
-        (re.compile(_COMMAND, re.IGNORECASE), "it holds a command line"),
-        (re.compile(_ORDER, re.IGNORECASE), "it tells an agent about its tools or permissions"),
+        (address, "it names an address"),
+        (command, "it holds a command line"),
+        (order, "it tells an agent about its tools or permissions"),
         (CITED, "it holds the name of a point"),
     )
 
