@@ -6,7 +6,9 @@ more than events. The engine commits the changes that ``judging`` and ``settled`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
 
 from .events import (
@@ -152,6 +154,21 @@ class Session:
     context: int = 0
 
 
+_NAMES: Final = tuple(f.name for f in fields(Session))
+_VALUES: Final = attrgetter(*_NAMES)
+_PUT: Final = tuple(getattr(Session, name).__set__ for name in _NAMES)
+
+
+def replace(session: Session, **changes: Any) -> Session:  # noqa: ANN401 - as that of ``dataclasses``
+    """``dataclasses.replace`` in half the time: it is on the way of every event."""
+    after = object.__new__(Session)
+    for put, value in zip(_PUT, _VALUES(session), strict=True):
+        put(after, value)
+    for name, value in changes.items():
+        object.__setattr__(after, name, value)
+    return after
+
+
 _NEW_TASK: Final[dict[str, Any]] = {
     name: getattr(Session(id=""), name)
     for name in (
@@ -251,7 +268,7 @@ def _aborted(session: Session, event: TurnAborted) -> Session:
 
 def reconcile(session: Session, transcript: Transcript) -> Session:
     """Correct the state by the messages read, for example by a person's message that no event told of."""
-    task, turn = replace(transcript, begun=session.task).task, transcript.turn
+    task, turn = dataclasses.replace(transcript, begun=session.task).task, transcript.turn
     session = replace(
         session,
         parent=transcript.parent or session.parent,
