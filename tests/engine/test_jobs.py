@@ -112,18 +112,6 @@ async def test_a_lane_goes_in_order_and_lanes_beside_each_other(site: Site) -> N
     assert [d for d in site.worker.did if d.startswith("dig")] == ["dig 1", "dig 2"]
 
 
-async def test_the_same_job_twice_is_one(site: Site) -> None:
-    """Kind and key name a job."""
-    site.worker.gate = asyncio.Event()
-    for _ in range(3):
-        await site.add("1")
-        await site.add("2")
-    assert site.left() == {"dig": 2}
-    site.worker.gate.set()
-    await site.until(lambda: not site.left())
-    assert site.worker.did == ["dig 1", "dig 2"]
-
-
 @pytest.mark.shows("I30", "I44")
 async def test_a_job_that_fails_is_tried_again_and_then_given_up(site: Site) -> None:
     """Ever later, and not for ever."""
@@ -202,18 +190,6 @@ async def test_killed_in_the_middle_it_goes_on_from_its_cursor(site: Site) -> No
     await site.sim.settle()
     assert site.left() == {}
     assert site.daemon.db.read("SELECT count(*) FROM instances WHERE id = 'done'") == [(1,)]
-
-
-@pytest.mark.shows("I42")
-async def test_a_job_that_fails_half_way_goes_on_from_its_cursor(site: Site) -> None:
-    """What it finished before it failed is not done again."""
-    site.worker.steps, site.worker.fails = 3, 1
-    await site.add("1")
-    await site.until(lambda: len(site.worker.did) == 2)
-    await site.sim.settle()
-    await site.sim.later(FIRST_PAUSE_MS / 1000)
-    await site.until(lambda: not site.left())
-    assert site.worker.did == ["dig 1", "dig 11", "dig 11", "dig 12"]
 
 
 @pytest.mark.shows("I42")

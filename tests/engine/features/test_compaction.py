@@ -171,17 +171,6 @@ async def test_needs_github_update(
         assert wanted or "comment 12" not in nudge
 
 
-async def test_needs_clarification(w: World) -> None:
-    """Seed's row: the agent is asked to summarise the state and what is next."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    w.llm.add(answer("needs_clarification"))
-    await w.sim.later(DUE_S)
-    (nudge,) = w.nudges
-    assert nudge.startswith("## Reflection-3: Summarise the state after compaction")
-    assert "summarise the state and what is next" in nudge
-
-
 @pytest.mark.shows("I2")
 async def test_task_complete_is_a_toast(w: World) -> None:
     """Seed's row: a finished task gets a success toast and no prompt."""
@@ -242,17 +231,6 @@ async def test_the_host_continues_by_itself(w: World) -> None:
     assert [p.purpose for p in w.llm.prompts] == ["judge"]
 
 
-@pytest.mark.shows("I32")
-async def test_the_host_does_not_continue(w: World) -> None:
-    """An automatic compaction that nothing follows leaves the agent standing: it is helped on."""
-    await w.begin()
-    await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
-    await w.host.compacts("ses_a", auto=True)
-    w.llm.add(answer("continue_task"))
-    await w.sim.later(DUE_S)
-    assert len(w.nudges) == 1
-
-
 # --- attempts until idle --------------------------------------------------------------------------------
 
 
@@ -271,29 +249,6 @@ async def test_attempts_while_the_session_is_busy(make: Make) -> None:
         await w.host.idle("ses_a")
         await w.sim.later(EVER_S)
         assert (w.nudges, w.looks, w.host.toasts) == ([], 0, [])
-
-
-@pytest.mark.shows("I32")
-@pytest.mark.parametrize("tries", [1, 5, 6])
-async def test_sent_once_when_the_session_is_idle(make: Make, tries: int) -> None:
-    """Idle between two attempts: the next one sends, and none after it, whatever else happens."""
-    async with make(QUIET) as w:
-        await w.incomplete()
-        await w.host.compacts("ses_a", busy=True)
-        for _ in range(tries):
-            await w.sim.later((w.pending.due - w.clock.ms) / 1000)
-        await w.host.idle("ses_a")
-        await w.sim.settle()
-        assert w.nudges == []
-        w.llm.add(answer("continue_task"))
-        await w.sim.later((w.pending.due - w.clock.ms) / 1000)
-        assert len(w.nudges) == 1
-        w.host.sessions["ses_a"].busy = False
-        await w.host.emit("session.compacted", sessionID="ses_a")
-        await w.host.idle("ses_a")
-        await w.sim.later(DUE_S)
-        await w.sim.later(EVER_S)
-        assert (len(w.nudges), w.looks, w.pending) == (1, 1, None)
 
 
 @pytest.mark.shows("I32")
@@ -414,19 +369,6 @@ async def test_work_that_ended_while_the_model_thought(w: World) -> None:
 # --- whom it does not concern -----------------------------------------------------------------------------
 
 
-@pytest.mark.shows("I40")
-@pytest.mark.parametrize("setting", ["[compaction]\nenabled = false\n", "enabled = false\n"])
-async def test_the_settings_switch_it_off(make: Make, setting: str) -> None:
-    """`compaction.enabled = false`, and `enabled = false`: no timer, no call, no toast."""
-    async with make(setting) as w:
-        await w.begin()
-        await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
-        await w.host.compacts("ses_a", auto=True)
-        assert w.pending is None
-        await w.sim.later(DUE_S)
-        assert (w.llm.prompts, w.host.prompts, w.host.toasts) == ([], [], [])
-
-
 @pytest.mark.shows("I18", "I30")
 @pytest.mark.parametrize(
     "reply",
@@ -486,26 +428,6 @@ async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
 
 
 # --- restarts ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.shows("I32", "I35", "I42")
-@pytest.mark.slow("daemons are killed and started again")
-async def test_killed_before_it_is_due(w: World) -> None:
-    """The daemon is killed before the look, comes back in time: one nudge, never a second."""
-    await w.incomplete()
-    await w.host.compacts("ses_a")
-    await w.sim.settle()
-    await w.kill()
-    w.clock.advance(1)
-    await w.restart()
-    assert w.nudges == []
-    w.llm.add(answer("continue_task"))
-    await w.sim.later(DUE_S)
-    assert len(w.nudges) == 1
-    await w.kill()
-    await w.restart()
-    await w.sim.later(EVER_S)
-    assert (len(w.nudges), w.looks) == (1, 1)
 
 
 @pytest.mark.shows("I32", "I42")

@@ -87,20 +87,6 @@ async def test_woken_with_feedback_then_complete(w: World) -> None:
     assert (w.verdict()["state"], len(w.llm.prompts)) == ("complete", 2)
 
 
-@pytest.mark.shows("I24")
-async def test_rules_judge_the_same_story_as_for_opencode(tmp_path: Path) -> None:
-    """A failed check after the last edit, read from the file, wakes the agent with the command."""
-    world = World(tmp_path)
-    world.sim.provider = None
-    await world.sim.start()
-    c = await world.begin()
-    await c.types("Add a login page and run the tests")
-    heard = await c.works(tools=(write("a.py"), bash("pytest -q", 1, "2 failed, 3 passed in 0.1s")))
-    assert heard.status == 422
-    assert "pytest -q" in heard.text
-    await world.sim.stop()
-
-
 @pytest.mark.shows("I4")
 async def test_feedback_is_no_human_message(w: World) -> None:
     """What we said comes back as a user line; it opens no task and resets no counter."""
@@ -143,17 +129,6 @@ async def test_at_most_eight_wakes_for_a_prompt(w: World) -> None:
     await c.types("Do the thing")
     await c.works()
     assert len(c.wakes) == 9
-
-
-@pytest.mark.shows("I5")
-async def test_stop_hook_active_informs_and_never_skips(w: World) -> None:
-    """A Stop with `stop_hook_active` is judged like any other."""
-    w.add(COMPLETE)
-    c = await w.begin()
-    await c.types()
-    c.stop_hook_active = True
-    await c.works()
-    assert len(w.llm.prompts) == 1
 
 
 @pytest.mark.shows("I16")
@@ -337,20 +312,6 @@ async def test_work_that_was_put_back_wakes_nobody(w: World, then: str) -> None:
     assert c.heard.json == {"systemMessage": f"reflectd, on the last turn: {TAKEN_BACK}"}
 
 
-@pytest.mark.shows("I14")
-async def test_a_file_that_the_agent_removed_was_not_put_back(w: World) -> None:
-    """The files are compared with those of the turn that ended last, not of an earlier one."""
-    w.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
-    file = w.workspace / "a.py"
-    file.write_text("after")
-    c = await w.begin()
-    await c.types()
-    assert (await c.works(tools=(write(str(file)),))).status == 422
-    file.unlink()
-    heard = await c.works("It is not needed.", tools=(bash("rm a.py"),))
-    assert (heard.status, len(c.wakes)) == (422, 2)
-
-
 @pytest.mark.shows("I5")
 async def test_a_compaction_while_the_judge_thinks(w: World) -> None:
     """`/compact` is not the agent's work: the feedback still wakes the session."""
@@ -451,19 +412,6 @@ async def reaches(w: World, c: ClaudeSim, text: str) -> None:
     await w.sim.daemon.engine.filing.drain()
 
 
-@pytest.mark.shows("I22", "I31")
-async def test_a_prompt_that_is_seen_late_is_in_the_verdict_file(w: World) -> None:
-    """Claude Code wrote the wake down after more than three seconds: the files are made right."""
-    w.add(INCOMPLETE)
-    c, text = await given(w, "session-1")
-    before = w.verdict("session-1")
-    w.clock.advance(5)
-    await reaches(w, c, text)
-    alias, found = w.verdict("session-"), w.verdict("session-1")
-    assert (alias["state"], alias["timestamp"]) == ("incomplete", w.clock.ms)
-    assert found == before | {"timestamp": w.clock.ms}
-
-
 @pytest.mark.shows("I22")
 @pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
 async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
@@ -497,22 +445,6 @@ async def test_an_interrupt_is_not_judged(w: World) -> None:
     await c.works()
     (prompt,) = w.llm.prompts
     assert "Second" in prompt.text
-
-
-@pytest.mark.shows("I11")
-async def test_an_interrupted_turn_is_left_alone(w: World) -> None:
-    """A Stop whose answer was interrupted sends nothing."""
-    c = await w.begin()
-    await c.types()
-    c.answers("Working on")
-    c.line(
-        "user",
-        message={"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]},
-    )
-    assert (await c.stops()).status == 204
-    await w.sim.settle()
-    assert w.llm.prompts == []
-    assert w.verdict()["state"] == "stopped"
 
 
 @pytest.mark.parametrize("entrypoint", ["sdk-cli", "sdk-py"])
@@ -656,17 +588,6 @@ class Hints(Feature):
         return (Offer("hint", "lesson", f"About: {moment.text}"),) if moment.when == "prompt" else ()
 
 
-@pytest.mark.shows("I2")
-async def test_a_complete_task_needs_no_carrying_over(w: World) -> None:
-    """After "complete" the compaction is answered with nothing."""
-    w.add(COMPLETE)
-    c = await w.begin()
-    await c.types()
-    await c.works()
-    await w.sim.settle()
-    assert (await c.start("compact")).status == 204
-
-
 @pytest.mark.shows("I9")
 async def test_our_own_commands_are_no_work(w: World) -> None:
     """The turn of `/reflectd:status` is not judged, and opens no task."""
@@ -706,34 +627,6 @@ async def test_two_hosts_in_one_folder(w: World) -> None:
     assert found.host.name == "opencode"
     await host.disconnect()
     assert instances.connected("gone", str(w.workspace)) is None
-
-
-@pytest.mark.shows("I40")
-async def test_two_sessions_do_not_hear_each_other(w: World) -> None:
-    """The switch of one session is not the other's; each Stop gets its own answer."""
-    w.add(INCOMPLETE)
-    a, b = await w.begin("s1"), await w.begin("s2")
-    await w.sim.daemon.engine.intake.switch(on=False, session="s2")
-    await a.types()
-    await b.types()
-    assert (await b.works()).status == 204
-    assert (await a.works()).status == 422
-
-
-@pytest.mark.shows("I35", "I42")
-async def test_restart_between_rounds(w: World) -> None:
-    """Killed between two Stops; attempts are kept and the next Stop is judged."""
-    w.add(INCOMPLETE, COMPLETE)
-    c = await w.begin()
-    await c.types()
-    await c.works()
-    await w.sim.settle()
-    await w.sim.kill()
-    c.daemon = await w.sim.start()
-    heard = await c.works("Now it is done.", tools=(write("a.py"),))
-    assert heard.status == 204
-    await w.sim.settle()
-    assert w.verdict()["state"] == "complete"
 
 
 async def test_the_final_text_may_come_late(w: World) -> None:
