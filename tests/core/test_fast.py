@@ -109,18 +109,6 @@ def test_choose(own: str, offered: dict[str, tuple[str, ...]], found: str) -> No
     assert (f"{model.provider}/{model.model}" if model else "") == found
 
 
-def test_what_was_refused_is_left_out() -> None:
-    """An offered model that the account may not use gives way to the next, then to the next provider."""
-    offered = {"anthropic": ("claude-haiku-5-5", HAIKU), "openai": ("gpt-5-mini",)}
-    own, refused = Model("anthropic", "claude-opus-5"), []
-    for _ in range(3):
-        model = choose(LISTS, offered, own, refused)
-        assert model is not None
-        refused.append(model)
-    assert [m.model for m in refused] == ["claude-haiku-5-5", HAIKU, "gpt-5-mini"]
-    assert choose(LISTS, offered, own, refused) is None
-
-
 def test_the_person_s_own_names_come_first() -> None:
     """`fast.models`: tried in each provider before the models that reflectd knows."""
     offered = {"anthropic": (HAIKU, "claude-tiny-9")}

@@ -18,7 +18,7 @@ import pytest
 
 from daemon import paths
 from daemon.core.errors import Unavailable, UserError
-from daemon.core.template import fill
+from daemon.core.question import fill
 from daemon.files.prompts import (
     LIMIT,
     PROJECTS_KEPT,

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daemon.hosts import cuts
 from daemon.hosts.cuts import KEPT_CHARS, KEPT_LINES, OUTPUT, cut, cut_output
@@ -68,17 +66,6 @@ def test_half_a_word_is_never_kept(shift: int) -> None:
     token = "ghp_" + "abcdefghij0123456789" * 2
     text, _ = cut("word " * 100 + "x" * shift + f" {token} " * 400, OUTPUT)
     assert [word for word in text.split() if "ghp" in word or "0123" in word if word != token] == []
-
-
-@given(st.text(max_size=300), st.integers(0, 80))
-def test_the_parts_are_of_the_output(piece: str, times: int) -> None:
-    """Each line is a line of the output or a mark, and the count fits."""
-    output = f"{piece}\n" * times
-    text, missing = cut_output(output)
-    assert (missing == 0) is (len(output) <= sum(OUTPUT))
-    if missing:
-        assert text.startswith(output[:100])
-        assert text.endswith(output[-100:])
 
 
 def test_the_shim_keeps_the_same_lines() -> None:

@@ -437,29 +437,3 @@ async def test_at_most_three_nudges_for_a_task(w: World) -> None:
 
 
 # --- timers ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.shows("I35")
-async def test_a_nudge_survives_a_restart(w: World) -> None:
-    """The daemon is killed and comes back before the time is up; the nudge goes out, once."""
-    await _ignored(w)
-    await w.host.disconnect()
-    await w.sim.kill()
-    w.clock.advance(20)
-    await w.host.connect(await w.sim.start())
-    await w.sim.settle()
-    assert w.nudges == []
-    await w.sim.later(11)
-    assert len(w.nudges) == 1
-
-
-async def test_an_overdue_nudge_is_dropped(w: World) -> None:
-    """A nudge late by more than its length is dropped and the session re-read."""
-    await _ignored(w)
-    await w.host.disconnect()
-    await w.sim.kill()
-    w.clock.advance(61)
-    await w.host.connect(await w.sim.start())
-    await w.sim.settle()
-    await w.sim.later(1)
-    assert w.nudges == []

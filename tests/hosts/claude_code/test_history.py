@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.transcript import Said
-from daemon.hosts.claude_code import past as history
 from daemon.hosts.claude_code.past import said_in
 from daemon.hosts.jsonl import Cursor
 from tests.support.hosts.claude_code_story import Story
@@ -170,35 +168,6 @@ def test_only_what_is_new_is_read(tmp_path: Path) -> None:
         assert Cursor.of(broken) is None
 
 
-@pytest.mark.parametrize("how", ["cut", "rewritten", "replaced", "empty"])
-def test_a_file_that_did_not_only_grow_is_read_anew(tmp_path: Path, how: str) -> None:
-    """Cut, rewritten in place, replaced by another file, or emptied."""
-    path, story = tmp_path / "s.jsonl", Story()
-    story.human("one")
-    story.say("I did one.")
-    path.write_bytes(story.data())
-    _, cursor = read(path)
-    other = Story()
-    other.human("uno")
-    if how == "cut":
-        os.truncate(path, len(story.data().splitlines(keepends=True)[0]))
-        expected = ["one"]
-    elif how == "rewritten":
-        other.say("x" * len(story.data()))
-        path.write_bytes(other.data())
-        expected = ["uno"]
-    elif how == "replaced":
-        (tmp_path / "new").write_bytes(story.data() + b"\n")
-        (tmp_path / "new").replace(path)
-        expected = ["one"]
-    else:
-        os.truncate(path, 0)
-        expected = []
-    found, now = read(path, cursor)
-    assert [s.text for s in found] == expected
-    assert read(path, now)[0] == []
-
-
 def test_a_line_that_is_being_written(tmp_path: Path) -> None:
     """Half of a line is nothing yet; a whole one without its end counts, and comes again with its end."""
     path, story = tmp_path / "s.jsonl", Story()
@@ -215,21 +184,6 @@ def test_a_line_that_is_being_written(tmp_path: Path) -> None:
     again, cursor = read(path, cursor)
     assert again == found
     assert read(path, cursor)[0] == []
-
-
-def test_long_lines_and_long_talks_need_little(tmp_path: Path) -> None:
-    """Lines longer than a block, and more of the agent's words than are kept."""
-    path, story = tmp_path / "s.jsonl", Story()
-    story.human("one")
-    story.tool("Read", {"file_path": "a"}, "x" * (5 << 20))
-    for n in range(50):
-        story.say(f"words {n} " + "y" * 1_000)
-    story.human("no, two")
-    path.write_bytes(story.data())
-    found, _ = read(path)
-    assert [s.text for s in found] == ["one", "no, two"]
-    assert len(found[1].prior) == history.PRIOR
-    assert "words 49" in found[1].prior
 
 
 LINES = st.lists(

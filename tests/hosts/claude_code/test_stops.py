@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from daemon.hosts.claude_code.past import stops_in
 from daemon.hosts.claude_code.transcript import TranscriptReader
-from daemon.hosts.jsonl import BLOCK
 from tests.support.hosts.claude_code_story import Story
 
 if TYPE_CHECKING:
@@ -110,17 +109,3 @@ def test_a_file_that_ends_at_work_has_no_last_stop(tmp_path: Path) -> None:
     found = stops(tmp_path, story, b"\x00\xff\n[[[\n" + story.data() + b'{"type":"assis')
     assert said(found) == [("A is done.", "person", "Do B")]
     assert list(stops_in(tmp_path / "none.jsonl")) == []
-
-
-def test_a_large_file_is_read_in_steps(tmp_path: Path) -> None:
-    """The stops of a file of several steps are those of the same file without its bulk; a line may be longer
-    than a step.
-    """
-    small, large = Story(), Story()
-    for n in range(6):
-        for story in (small, large):
-            story.human(f"Task {n}")
-            story.bash("make", "ok")
-            story.say(f"Done {n}.")
-        large.raw(type="note", text="x" * (BLOCK if n == 3 else BLOCK // 4))
-    assert said(stops(tmp_path, large)) == said(stops(tmp_path, small))

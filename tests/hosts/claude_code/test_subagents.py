@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from daemon.core.transcript import MAX_AGENTS, MAX_INNER, Message, ToolCall, Transcript
+from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.hosts.claude_code.transcript import SUB_AGENT, calls_of, with_sub_agents
 
 if TYPE_CHECKING:
@@ -107,15 +107,3 @@ def test_an_id_is_no_path(tmp_path: Path) -> None:
     written(tmp_path / "agent-x.jsonl", [*START, *ran(1, "ls", "a.py")])
     found = with_sub_agents(asked("../../agent-x", "a/../x"), tmp_path / "s.jsonl")
     assert not any(c.inner for c in found.calls)
-
-
-def test_bounds(tmp_path: Path) -> None:
-    """The last sub-agents of a task, and the last calls of each; the others are counted."""
-    many = [each for n in range(1, MAX_INNER + 6) for each in ran(n, f"echo {n}", "x")]
-    names = [f"a{i}" for i in range(MAX_AGENTS + 2)]
-    for name in names:
-        written(tmp_path / "s" / "subagents" / f"agent-{name}.jsonl", [*START, *many])
-    found = with_sub_agents(asked(*names), tmp_path / "s.jsonl").calls
-    assert [bool(c.inner) for c in found] == [False, False, *[True] * MAX_AGENTS]
-    assert (len(found[-1].inner), found[-1].inner_cut) == (MAX_INNER, 5)
-    assert found[-1].inner[-1].input["command"] == f"echo {MAX_INNER + 5}"

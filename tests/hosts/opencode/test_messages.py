@@ -302,15 +302,6 @@ def test_any_json_is_read_or_refused(data: Any) -> None:
     assert all(m.role == "user" or not m.human for m in got.messages)
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    """Bytes that are no JSON raise ``BadReply`` only."""
-    try:
-        parse(data)
-    except BadReply:
-        return
-
-
 @pytest.mark.shows("I41")
 @pytest.mark.parametrize(
     ("cost", "tokens", "read"),
