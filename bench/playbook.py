@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.stand import REPO, Table, median
 from daemon.api.playbook import extract_cited_ids
-from daemon.core.template import fill
+from daemon.core.question import fill
 from daemon.learning.playbook.points import Playbook, copy, deduplicate, empty, lines_of
 from daemon.learning.playbook.project_playbook import load, save
 

@@ -8,17 +8,14 @@ can't be read raises ``BadReply`` with the raw text. Never says what the object 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from .errors import BadReply, Unavailable
-from .llm import Prompt, Reply, Usage
-from .question import BadForm, as_quoted, object_in
+from .errors import BadReply
+from .llm import Prompt, Reply
+from .question import BadForm, object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-
-__all__ = ["Answer", "BadForm", "Talk", "answered", "as_quoted", "wanted_object"]
-T = TypeVar("T")
+    from collections.abc import Generator, Mapping
 
 
 def wanted_object(reply: Reply, nonce: str, *keys: str, what: str = "verdict") -> Mapping[str, object]:
@@ -68,30 +65,3 @@ class Talk:
         """The sum of all costs where all are known."""
         known = [r.usage.cost for r in self.replies if r.usage.cost is not None]
         return sum(known) if known and len(known) == len(self.replies) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
-    """How one question ended. ``why``: what failed; then nothing was ``found``."""
-
-    found: T | None = None
-    why: str = ""
-    provider: str = ""
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    bad: tuple[BadForm, ...] = ()
-
-
-def answered(prompt: Prompt, read: Callable[[Reply], T]) -> Generator[Prompt, Reply, Answer[T]]:
-    """One call, and what ``read`` makes of its reply; it raises ``BadReply``. Nothing is asked twice."""
-    talk = Talk()
-    try:
-        reply = yield from talk.ask(prompt)
-    except Unavailable as e:
-        return Answer(why=f"no model answered: {e}")
-    if reply is not None:
-        try:
-            return Answer(read(reply), "", reply.provider, reply.model, reply.usage)
-        except BadReply as e:
-            talk.broke(reply, prompt, e)
-    return Answer(why=talk.why, bad=tuple(talk.bad))

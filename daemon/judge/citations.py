@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import BadReply
 from ..core.evidence import FAILED
-from ..core.reply import as_quoted
+from ..core.question import as_quoted
 
 if TYPE_CHECKING:
     from ..core.evidence import Row

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import BadReply, Unavailable
 from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
-from ..core.reply import BadForm, Talk
+from ..core.question import BadForm
+from ..core.reply import Talk
 from ..core.verdict import Defence, Judgement, Missing, Severity
 from . import prompts
 from .citations import cited_rows, is_cited, is_excuse, named_rows, without_destruction

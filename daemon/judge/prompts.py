@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.cuts import BYTES_PER_TOKEN, head_and_tail, tokens, within
 from ..core.llm import Prompt
-from ..core.template import fill
+from ..core.question import fill
 from .case import FINAL_CHARS
 
 if TYPE_CHECKING:

@@ -1,5 +1,0 @@
-"""See ``core.question``."""
-
-from .question import divided, fill
-
-__all__ = ["divided", "fill"]
