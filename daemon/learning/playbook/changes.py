@@ -202,10 +202,10 @@ def counted(tags: Iterable[Tag], given: Collection[str], before: Collection[str]
 
 
 def proposed(playbook: Playbook, operations: object, kept: Collection[str] = ()) -> Proposed:
-    """What the operations come to, each by itself. ``playbook``: the part that the curator saw. ``kept``: the
-    points that a person approved.
+    """What the operations come to, each by itself, and each point in one of them. ``playbook``: the part that
+    the curator saw. ``kept``: the points that a person approved.
     """
-    new, now, skipped = list[Operation](), list[Operation](), list[str]()
+    new, now, skipped, named = list[Operation](), list[Operation](), list[str](), set[str]()
     sections = {p["name"]: section for section, p in each(playbook)}
     for label, raw in _numbered(operations, skipped):
         try:
@@ -217,9 +217,12 @@ def proposed(playbook: Playbook, operations: object, kept: Collection[str] = ())
                 raise Skip(f"a person approved {approved}")
             if wanted.text and (why := refusal(wanted.text)):
                 raise Skip(why)
+            if twice := named.intersection((*wanted.names, wanted.into)):
+                raise Skip(f"an earlier operation names {min(twice)}")
         except Skip as e:
             skipped.append(f"{label} is skipped: {e}")
             continue
+        named.update(wanted.names, [wanted.into] if wanted.into else [])
         if not wanted.text:
             now.append(wanted)
         elif wanted.names and (len(wanted.names) == 1 or not wanted.section):

@@ -226,6 +226,8 @@ def test_a_merge_into_the_text_of_one_of_its_points_is_done_at_once() -> None:
     assert after(texts_book(pat_002="uno"), Change(operations=now)) == {"pat-002": ("uno", 0)}
     assert proposed(playbook, [merge("one")], {"pat-001"}).now == now, "the approved one stays"
     assert proposed(playbook, [merge("one")], {"pat-002"}).now == ()
+    delete = {"type": "DELETE", "target_id": "pat-001"}
+    assert proposed(playbook, [merge("one"), delete]).now == now, "else both would go"
     update = {"type": "UPDATE", "target_id": "pat-001", "text": BAD}
     assert proposed(playbook, [update, merge(BAD)])[:2] == ((), ())
 
