@@ -45,8 +45,9 @@ SLOT: Final = "{key_points}"
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A project's points as they were last read, best first."""
+    """A project's points as they were last read, best first. ``stamp``: what they were read from."""
 
+    stamp: tuple[object, ...]
     project: str
     points: Sequence[Point]
     heading: str
@@ -109,9 +110,13 @@ class Playbook(Feature):
 
     async def _reads(self, directory: str) -> None:
         def look() -> _Read:
-            project = project_of(directory)
+            project, known = project_of(directory), self._read.get(directory)
             heading = self._world.prompt_texts(directory)["playbook"].replace(SLOT, "").strip()
-            return _Read(project, self._learning.best(project), heading)
+            confirmed = tables.confirmed(self._world.db, project)
+            stamp = (heading, confirmed, *self._learning.book(project).stamp())
+            if known is not None and known.stamp == stamp:  # a host waits for a moment only
+                return known
+            return _Read(stamp, project, self._learning.best(project), heading)
 
         self._read[directory] = await asyncio.to_thread(look)
         self._read.move_to_end(directory)

@@ -354,6 +354,20 @@ class ProjectPlaybook:
         ]
         return sorted(points, key=_worst_last)[:OFFERED]
 
+    def stamp(self) -> tuple[object, ...]:
+        """Changes when one of the files does that ``best`` reads."""
+        stones = ReflectState(self._state_dir, self._project).folder / "tombstones.json"
+        files = (self.path, self.known_file, stones, *(self._project / name for name in RULES))
+        return tuple(map(_identity, files))
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    try:
+        status = path.lstat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
 
 def _worst_last(point: Point) -> int:
     return int(point["harmful"] - point["helpful"])

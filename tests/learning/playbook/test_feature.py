@@ -185,7 +185,8 @@ async def test_what_the_person_dismissed_is_not_learned(site: Site) -> None:
     assert await site.session("s1", NOTHING, ADD) == ""
     (waiting,) = tables.texts(site.sim.daemon.db, str(site.project))
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, {"HOME": "/nonexistent"})
-    rules.journal.change(lambda journal: bury(journal, waiting.text, "2025-01-01"))
+    with rules.journal.change() as draft:
+        bury(draft.journal, waiting.text, "2025-01-01")
     other = "Views convert dates to the local time zone."
     (site.project / "CLAUDE.md").write_bytes(Document(b"").append("rule-001", other, "2025-01-01"))
     add = {"type": "ADD", "section": "OTHERS", "text": other}
