@@ -84,8 +84,8 @@ def _agreement(cases: Sequence[Saved], left: int) -> Json:
     right = wilson(sum(c.judged == c.expect for c in cases), len(cases))
     rows.append(row("all", len(cases), share(right), None, None))
     text = (
-        "Cases that you labelled. People label mostly what was wrong, so these figures are lower than those of "
-        "all verdicts. Beside each share is the interval that the true one is in, 95 times of 100."
+        "Cases that you labelled. People label mostly what was wrong, so these figures are lower than those "
+        "of all verdicts. Beside each share is the interval that the true one is in, 95 times of 100."
     )
     text += f" Of {left} older cases nothing is counted here." if left > 0 else ""
     columns = ("class", "judged so", "right when it said so", "labelled so", "found of those")
@@ -96,10 +96,8 @@ def _backtest(state_dir: Path) -> Json:
     """What the person said of feedbacks that a back-test would have sent, by the judge that it asked."""
     from ...store.backtests import answers  # not needed to start
 
-    text, rows = (
-        "Feedbacks of past sessions that you looked at with reflectd judge --past --label.",
-        list[Json](),
-    )
+    text = "Feedbacks of past sessions that you looked at with reflectd judge --past --label."
+    rows = []
     try:
         counts = Counter(answers(state_dir))
     except Unavailable as error:
