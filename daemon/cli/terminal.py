@@ -2,7 +2,9 @@
 its screen.
 
 Into a pipe or a file, lines are written whole and no pager is started. A pager that can't be started is no
-error: the text is printed. It uses the standard library only.
+error: the text is printed. Below that: questions in plain lines, and how far a long command is.
+The terminal is never put into another mode, so whoever ends the command finds it as it was. It uses the
+standard library only.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ import os
 import re
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TextIO
+
+from ..core.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 NARROWEST = 16  # columns of text beside a hanging indent, however narrow the terminal is
 NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
@@ -172,3 +177,98 @@ def _paged(text: str, *, at_end: bool) -> bool:
     finally:
         signal.signal(signal.SIGINT, before)
     return True
+
+
+# --- questions ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer to choose. ``key``: the letter that stands for it. ``note``: what it means."""
+
+    key: str
+    label: str
+    note: str = ""
+
+
+def choose(choices: Sequence[Choice], enter: str) -> str:
+    """The key of the choice. ``enter``: the one that Enter alone means."""
+    wide = max(columns(choice.label) for choice in choices)
+    for choice in choices:
+        say(f"  {choice.key}  {choice.label:<{wide}}  {choice.note}".rstrip())
+    keys = [choice.key for choice in choices]
+    while True:
+        answer = entered(f"Letter (Enter is {enter}): ").lower()
+        if not answer or answer in keys:
+            return answer or enter
+        say(f"Type one of {', '.join(keys)}.")
+
+
+def entered(question: str) -> str:
+    """What the person types. What is no text of the terminal's encoding counts as nothing."""
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    try:
+        return input(question).strip()
+    except UnicodeDecodeError:
+        return ""
+
+
+UNTRUSTED = "there is no terminal to ask on: look with --show, then add --yes. Nothing was trusted"
+
+
+def agreed(args: argparse.Namespace, question: str, refusal: str = UNTRUSTED) -> bool:
+    """Whether the person says yes, or said ``--yes``. Raises ``UserError`` with ``refusal`` without
+    a terminal.
+    """
+    if args.yes:
+        return True
+    if args.json:
+        raise UserError(refusal)
+    return asked(question, refusal)
+
+
+def asked(question: str, refusal: str) -> bool:
+    """Whether the person says yes; the end of input is a no. Raises ``UserError`` with ``refusal`` without a
+    terminal.
+    """
+    if not attended():
+        raise UserError(refusal)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except EOFError:
+        print()
+        return False
+    return answer.strip().lower() in {"y", "yes"}
+
+
+# --- how far a long command is ------------------------------------------------------------------------------
+
+BAR: Final = 24  # of the bar
+TEXT: Final = 200
+
+
+class Progress:
+    """A bar, how many of all are done, and a few words. It never takes a second line."""
+
+    def __init__(self, total: int, stream: TextIO | None = None) -> None:
+        self._out = stream or sys.stderr
+        self._total = total
+        self._on = self._out.isatty() and os.environ.get("TERM") != "dumb"
+
+    def show(self, done: int, text: str) -> None:
+        """Draw it. ``text``: what is done now, or what came of it so far."""
+        if self._on and self._total:
+            full = BAR * done // self._total
+            bar = "█" * full + "░" * (BAR - full)
+            room = max(width(self._out) - 1, BAR)
+            line = f"{bar} {done}/{self._total} {' '.join(text.split())[:TEXT]}"
+            self._out.write(f"\r\x1b[K{beginning(line, room)}")
+            self._out.flush()
+
+    def clear(self) -> None:
+        """Remove it, so that a line can be printed in its place."""
+        if self._on:
+            self._out.write("\r\x1b[K")
+            self._out.flush()

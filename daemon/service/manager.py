@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from .. import paths
 from ..core.errors import Unavailable, words
-from . import launchd, systemd, units
+from . import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..paths import Paths
-    from .systemd import Plan
+    from .units import Plan
 
 COMMAND_S = 90.0
 PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts")
@@ -35,16 +35,16 @@ class Systemd:
     """``systemctl --user``."""
 
     name = "systemd"
-    up_by_hand = ("systemctl --user daemon-reload", f"systemctl --user enable --now {systemd.SOCKET}")
+    up_by_hand = ("systemctl --user daemon-reload", f"systemctl --user enable --now {units.SOCKET}")
     down_by_hand = (
-        f"systemctl --user disable --now {systemd.SOCKET}",
-        f"systemctl --user stop {systemd.SERVICE}",
+        f"systemctl --user disable --now {units.SOCKET}",
+        f"systemctl --user stop {units.SERVICE}",
         "systemctl --user daemon-reload",
     )
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.folder = paths.config_file(env).parent.parent / "systemd" / "user"
-        self.unit = self.folder / systemd.SERVICE
+        self.unit = self.folder / units.SERVICE
         self._env = dict(env)
         standard = Path(f"/run/user/{os.getuid()}")
         if "XDG_RUNTIME_DIR" not in env and standard.is_dir():  # `su`, `sudo`, cron
@@ -52,7 +52,7 @@ class Systemd:
 
     def render(self, plan: Plan) -> dict[str, str]:
         """The two units."""
-        return systemd.render(plan)
+        return units.render(plan)
 
     def unreachable(self) -> str:
         """In systemd's words."""
@@ -69,26 +69,26 @@ class Systemd:
     def show(self) -> dict[str, dict[str, str]]:
         """The ``PROPERTIES`` of both units."""
         found = {}
-        for unit in (systemd.SOCKET, systemd.SERVICE):
+        for unit in (units.SOCKET, units.SERVICE):
             said = self._systemctl("show", f"--property={','.join(PROPERTIES)}", unit).stdout
             found[unit] = {k: v for k, _, v in (line.partition("=") for line in said.splitlines()) if v}
         return found
 
     def active(self) -> bool:
         """Whether systemd holds the socket open; a connection then starts the daemon."""
-        return self.show()[systemd.SOCKET].get("ActiveState") == "active"
+        return self.show()[units.SOCKET].get("ActiveState") == "active"
 
     def pid(self) -> int:
         """The daemon's, 0 when it does not run."""
-        return int(self.show()[systemd.SERVICE].get("MainPID", "0"))
+        return int(self.show()[units.SERVICE].get("MainPID", "0"))
 
     def install(self) -> None:
         """Read the units again, stop what ran before, then enable and start the socket."""
         self.reload()
         # not checked: when something is wrong, `enable` below says so
-        self._systemctl("stop", systemd.SOCKET, systemd.SERVICE, check=False)
-        self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
-        self._systemctl("enable", "--now", systemd.SOCKET)
+        self._systemctl("stop", units.SOCKET, units.SERVICE, check=False)
+        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
+        self._systemctl("enable", "--now", units.SOCKET)
 
     def reload(self) -> None:
         """Read the units again; what runs goes on."""
@@ -99,23 +99,23 @@ class Systemd:
         socket was deleted, systemd makes it again.
         """
         if forgive:
-            self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
+            self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
         verb = "start" if listening.exists() else "restart"
-        self._systemctl(verb, systemd.SOCKET, systemd.SERVICE)
+        self._systemctl(verb, units.SOCKET, units.SERVICE)
 
     def restart(self) -> None:
         """Stop the daemon and start it anew. The socket listens all the while."""
-        self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
-        self._systemctl("restart", systemd.SERVICE)
+        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
+        self._systemctl("restart", units.SERVICE)
 
     def down(self) -> None:
         """Stop both in one step, so that the socket can't start the service again in between."""
-        self._systemctl("stop", systemd.SOCKET, systemd.SERVICE)
+        self._systemctl("stop", units.SOCKET, units.SERVICE)
 
     def forget(self) -> None:
         """Read the units again, and forget that one of them failed."""
         self.reload()
-        self._systemctl("reset-failed", systemd.SOCKET, systemd.SERVICE, check=False)
+        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
 
     def _systemctl(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return _run(("systemctl", "--user", "--no-pager", *words), self._env, check=check)
@@ -128,16 +128,16 @@ class Launchd:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.folder = Path(env.get("HOME", "/"), "Library", "LaunchAgents")
-        self.unit = self.folder / launchd.FILE
+        self.unit = self.folder / units.FILE
         self._env = dict(env)
         self._domain = f"gui/{os.getuid()}"
-        self._job = f"{self._domain}/{launchd.LABEL}"
+        self._job = f"{self._domain}/{units.LABEL}"
         self.up_by_hand = (f"launchctl bootstrap {self._domain} '{self.unit}'",)
         self.down_by_hand = (f"launchctl bootout {self._job}",)
 
     def render(self, plan: Plan) -> dict[str, str]:
         """The one agent."""
-        return launchd.render(plan)
+        return units.agent(plan)
 
     def unreachable(self) -> str:
         """In launchd's words."""
@@ -152,15 +152,15 @@ class Launchd:
         lines = (line.strip().partition(" = ") for line in said.stdout.splitlines())
         wanted = {"state": "ActiveState", "pid": "MainPID", "last exit code": "Result"}
         state = {wanted[k]: v for k, _, v in lines if k in wanted} if said.returncode == 0 else {}
-        return {launchd.LABEL: state}
+        return {units.LABEL: state}
 
     def active(self) -> bool:
         """Whether launchd has loaded the agent."""
-        return bool(self.show()[launchd.LABEL])
+        return bool(self.show()[units.LABEL])
 
     def pid(self) -> int:
         """The daemon's, 0 when it does not run."""
-        found = self.show()[launchd.LABEL].get("MainPID", "0")
+        found = self.show()[units.LABEL].get("MainPID", "0")
         return int(found) if found.isdigit() else 0
 
     def install(self) -> None:
@@ -189,8 +189,8 @@ def holding(env: Mapping[str, str], where: Paths) -> Systemd | None:
     None.
     """
     found = Systemd(env)
-    unit = units.read(found.folder / systemd.SOCKET)
-    if not unit or systemd.address(unit) not in {str(where.socket), str(paths.find_socket(where))}:
+    unit = units.read(found.folder / units.SOCKET)
+    if not unit or units.address(unit) not in {str(where.socket), str(paths.find_socket(where))}:
         return None
     return None if found.unreachable() else found
 

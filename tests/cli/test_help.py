@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from daemon.cli.help import Parser
-from daemon.cli.main import build
+from daemon.cli.main import Parser, build
 from daemon.cli.verbs import VERBS, page
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.service import launchd, units
-from daemon.service.systemd import Plan
+from daemon.service import units
+from daemon.service.units import Plan
 
 # launchd.plist(5); launchd ignores what it does not know, so a wrong name would go unnoticed
 ALLOWED: dict[str, type] = {
@@ -33,7 +33,7 @@ PLAN = Plan(PROGRAM, Path("/Users/me/state & more"), Path("/Users/me/r.sock"), {
 
 def read(plan: Plan = PLAN) -> dict[str, object]:
     """As it lies on disk."""
-    found: dict[str, object] = plistlib.loads(units.seal(launchd.render(plan)[launchd.FILE]).encode())
+    found: dict[str, object] = plistlib.loads(units.seal(units.agent(plan)[units.FILE]).encode())
     return found
 
 

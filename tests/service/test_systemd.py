@@ -13,7 +13,7 @@ import pytest
 from daemon.core.errors import UserError
 from daemon.paths import resolve
 from daemon.service import units
-from daemon.service.systemd import SERVICE, SOCKET, Plan, address, quote, render, whole_line
+from daemon.service.units import SERVICE, SOCKET, Plan, address, quote, render, whole_line
 
 HOME = {"HOME": "/home/me", "XDG_RUNTIME_DIR": "/run/user/1000"}
 WHERE = resolve(HOME)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.service import launchd, systemd, units
-from daemon.service.systemd import SERVICE, Plan
+from daemon.service import units
+from daemon.service.units import SERVICE, Plan
 
 STATE, ADDRESS = Path("/home/me/.local/state/reflectd"), Path("/run/user/1000/reflectd/reflectd.sock")
 PLAN = Plan(("/now", "-m", "reflectd"), STATE, ADDRESS)
 
 
 @pytest.mark.shows("I43")
-@pytest.mark.parametrize("name", [SERVICE, launchd.FILE])
+@pytest.mark.parametrize("name", [SERVICE, units.FILE])
 def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
     """Ours of another version is replaced, a person's is kept beside and never overwritten."""
-    make = systemd.render if name == SERVICE else launchd.render
+    make = units.render if name == SERVICE else units.agent
     now, old = make(PLAN)[name], make(Plan(("/old",), STATE, ADDRESS))[name]
     path = tmp_path / "new" / name
     assert units.state(path, now) == "missing"
@@ -40,7 +40,7 @@ def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
 
 def test_the_digest_comes_off_again() -> None:
     """What was sealed is read back; a text that nobody sealed, or that was changed, counts as edited."""
-    for text in (systemd.render(PLAN)[SERVICE], launchd.render(PLAN)[launchd.FILE], ""):
+    for text in (units.render(PLAN)[SERVICE], units.agent(PLAN)[units.FILE], ""):
         sealed = units.seal(text)
         assert units.unsealed(sealed) == text
         assert units.unsealed(f"{sealed}\n# mine") is None

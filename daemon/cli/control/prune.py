@@ -13,8 +13,7 @@ from ...client import request
 from ...paths import find_socket
 from ..render import clock, plain, print_json, standstill
 from ..settings import add_flags, look
-from ..setup.confirm import agreed
-from ..terminal import say
+from ..terminal import agreed, say
 
 if TYPE_CHECKING:
     import argparse

@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     service manager and the next host are told too when the start fails.
     """
     from ...server import listener
-    from ...service.launchd import is_ours
     from ...service.notify import Notifier
+    from ...service.units import is_ours
 
     notifier = Notifier.from_environment(os.environ)
     by_launchd = is_ours(os.environ)

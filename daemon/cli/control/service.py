@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...core.settings import Settings
     from ...paths import Paths
     from ...service.manager import Launchd, Systemd
-    from ...service.systemd import Plan
+    from ...service.units import Plan
 
 # What ``reflectd service`` did, or would do, and how a person reads it.
 
@@ -169,7 +169,7 @@ def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
     """This Python and this package, with the variables of this shell that a service needs and does not
     see.
     """
-    from ...service.systemd import Plan
+    from ...service.units import Plan
 
     if not sys.executable:
         raise UserError("this Python does not know its own path; install reflectd with uv tool or pipx")
@@ -321,14 +321,14 @@ def _remove_links(here: Systemd | Launchd, report: Report) -> None:
     """Remove the link that `systemctl enable` made, and folders that are empty now. Drop-ins stay: the person
     wrote them.
     """
-    from ...service import systemd
-
     if here.name != "systemd":
         return
+    from ...service import units
+
     wants = here.folder / "sockets.target.wants"
-    (wants / systemd.SOCKET).unlink(missing_ok=True)
+    (wants / units.SOCKET).unlink(missing_ok=True)
     remove_empty([wants, here.folder, here.folder.parent])
-    for unit in (systemd.SOCKET, systemd.SERVICE):
+    for unit in (units.SOCKET, units.SERVICE):
         drop_in = here.folder / f"{unit}.d"
         if drop_in.is_dir():
             report.notes.append(f"your own {drop_in} stays; remove it if you don't need it")

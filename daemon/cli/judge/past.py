@@ -40,12 +40,9 @@ from ...paths import find_socket
 from ...replay.report import Report, Result, precision, result_of, sample
 from ...replay.stops import Walk, driven, mark_of, rules
 from ...store.backtests import Backtests, Judged, Label, Paid
-from ..choices import Choice, choose
-from ..progress import Progress
 from ..render import Paint, count, money, plain, print_json
 from ..settings import look
-from ..setup.confirm import asked
-from ..terminal import attended, say, show
+from ..terminal import Choice, Progress, asked, attended, choose, say, show
 from .report import lines, proposal, shown
 from .sessions import sessions_of
 

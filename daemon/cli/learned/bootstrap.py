@@ -30,10 +30,8 @@ from ...learning.playbook.questions import of_stretch
 from ...learning.playbook.stretch import Past, of_past
 from ...paths import find_socket
 from ..judge.sessions import is_transcript_file, sessions
-from ..progress import Progress
 from ..render import Paint, clock, count, money, place, plain, print_json, short
-from ..setup.confirm import agreed
-from ..terminal import attended, say
+from ..terminal import Progress, agreed, attended, say
 from .learned import About, Json
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from ...redact import redact
 from ..reflect.review import consent
 from ..reflect.review import decided as asked_about
 from ..render import Paint, clock, place, plain, print_json, short
-from ..setup.confirm import asked
-from ..terminal import attended, say
+from ..terminal import asked, attended, say
 from .learned import About, line_of, listed
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded
 from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
 from ...learning.playbook.project_playbook import LIMIT, dumped, parsed
-from ..progress import Progress
 from ..render import count, plain, print_json, short
-from ..terminal import say
+from ..terminal import Progress, say
 from .learned import About
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ...hosts.opencode.past import parse_export
 from ...learning.rules.candidates import for_a_model
 from ...learning.rules.candidates import said_in as said_in_session
 from ...learning.rules.questions import batches
-from ..progress import Progress
+from ..terminal import Progress
 from .model import stands_in
 
 if TYPE_CHECKING:

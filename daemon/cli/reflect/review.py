@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
 from ...learning.rules.places import AGENTS
-from ..choices import Choice, choose, entered
 from ..render import Paint, count, place, plain, print_json
-from ..terminal import attended, say
+from ..terminal import Choice, attended, choose, entered, say
 from .decisions import Decisions, Outcome, answers, cut, lines, one_line, rules_of
 from .model import own_model
 

@@ -99,7 +99,7 @@ def _have_it_read(args: argparse.Namespace, scan: Scan) -> None:
 
 def _ask_own_model(scan: Scan) -> None:
     """Have the person's own model read the candidates, if there is one and they say yes to what it takes."""
-    from ..setup.confirm import asked
+    from ..terminal import asked
     from .model import own_model, stands_in
 
     waiting = for_a_model(scan.gathering.kept.values())

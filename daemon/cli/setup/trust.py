@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import Unavailable, UserError
 from ..render import Paint, count, print_json, visible
-from ..terminal import add_flag, attended, say, show
-from .confirm import agreed, asked
+from ..terminal import add_flag, agreed, asked, attended, say, show
 
 if TYPE_CHECKING:
     import argparse

@@ -25,9 +25,8 @@ from ...files.safe import remove_empty
 from ...paths import config_file, data_folder
 from ..render import plain, print_json
 from ..settings import add_flags, load
-from ..terminal import say
+from ..terminal import agreed, say
 from . import agents, opencode
-from .confirm import agreed
 
 if TYPE_CHECKING:
     import argparse

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from daemon.cli.control import service
-from daemon.service import launchd, manager
+from daemon.service import manager, units
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox, sandbox
@@ -162,11 +162,11 @@ def run(
 def test_the_files_of_macos(box: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     """The same round trip for launchd: its folder, its file, its commands."""
     here = manager.here(box.env(PATH="/nonexistent"), "darwin")
-    path = box.home / "Library" / "LaunchAgents" / launchd.FILE
+    path = box.home / "Library" / "LaunchAgents" / units.FILE
     done = run(box, here, "install", capsys)
     assert done["by_hand"] == list(here.up_by_hand)
     assert "launchctl bootstrap gui/" in done["by_hand"][0]
-    assert plistlib.loads(path.read_bytes())["Label"] == launchd.LABEL
+    assert plistlib.loads(path.read_bytes())["Label"] == units.LABEL
     assert run(box, here, "status", capsys)["files"] == [{"path": str(path), "state": "current"}]
     assert run(box, here, "uninstall", capsys)["files"] == [{"path": str(path), "state": "removed"}]
     assert not path.exists()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.cli.help import WrongArguments
+from daemon.cli.main import WrongArguments
 from tests.support.hosts.claude_code_settings import Desk
 
 MINE = (

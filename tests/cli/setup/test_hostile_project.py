@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.help import Parser
+from daemon.cli.main import Parser
 from daemon.cli.setup import setup
 
 FILES = {"opencode": ("opencode.json", ".opencode/opencode.json"), "claude-code": (".claude/settings.json",)}

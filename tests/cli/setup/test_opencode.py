@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from daemon import paths
-from daemon.cli.help import Parser, WrongArguments
+from daemon.cli.main import Parser, WrongArguments
 from daemon.cli.setup import copies, setup
 from daemon.files.jsonc import plugins
 

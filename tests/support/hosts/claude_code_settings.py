@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.help import Parser
+from daemon.cli.main import Parser
 from daemon.cli.setup import setup
 
 
