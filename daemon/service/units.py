@@ -1,5 +1,5 @@
-"""The service's files: the text of the two systemd user units and of the launchd agent, and how they are read,
-written and removed. ``manager`` talks to systemd and launchd.
+"""The service's files: the text of the two systemd user units and of the launchd agent; reads, writes and
+removes them. ``manager`` talks to systemd and launchd.
 
 A path that a file can't hold is a ``UserError``. The unit itself gives the reason for each directive. launchd
 hands a socket over only through a C function, so its agent starts the daemon at login, and the daemon makes
@@ -111,7 +111,7 @@ StartLimitBurst=5
 Type=notify
 NotifyAccess=main
 WatchdogSec=60
-# the colon keeps systemd from putting variables into this line; 0: a service does not exit when it is idle
+# the colon keeps systemd from putting variables into this line
 ExecStart={command}
 {environment}# not the home folder: Python would import a folder there that has the module's name
 WorkingDirectory=/
