@@ -108,12 +108,6 @@ def test_a_read_only_workspace_gets_a_folder_of_its_own() -> None:
     assert found.fallback_reflection("/").name.endswith("-root")
 
 
-@pytest.mark.parametrize("name", ["prompts", "reflection/README.md", "reflection/schemas", "shims/opencode"])
-def test_shipped_files_are_found_in_this_checkout(name: str) -> None:
-    """What the wheel packs exists at its place in the repository too."""
-    assert paths.shipped(name).exists()
-
-
 @pytest.mark.parametrize("name", ["../daemon/paths.py", "prompts/../../x", "tests", "/etc/passwd", ""])
 def test_only_shipped_folders_can_be_named(name: str) -> None:
     """A name that leaves them is a bug of the caller."""

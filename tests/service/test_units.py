@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.errors import Unavailable
 from daemon.service import units
 from daemon.service.units import SERVICE, Plan
 
@@ -45,10 +44,3 @@ def test_the_digest_comes_off_again() -> None:
         assert units.unsealed(sealed) == text
         assert units.unsealed(f"{sealed}\n# mine") is None
         assert units.unsealed(text) is None
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    """The file system's refusal is ``Unavailable``, with the path."""
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(Unavailable, match="file"):
-        units.write(tmp_path / "file" / SERVICE, "text", "1")

@@ -164,16 +164,6 @@ def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None
     assert not (folder / copies.MCP).exists()
 
 
-def test_a_dry_run_and_a_removal_change_no_part(box: Sandbox) -> None:
-    """The first says what would be written, the second refuses the flag."""
-    said(reflectd(box, "setup", "claude-code"), 0)
-    said(reflectd(box, "setup", "claude-code", "--no-mod", "--dry-run"), 0, "+mod = false")
-    for flag in ("--mod", "--no-mod", "--mcp"):
-        said(reflectd(box, "setup", "claude-code", flag, "--remove"), 2, f"give {flag} alone")
-    assert (copy_of(box, "claude-code") / copies.MOD).is_file()
-    assert not (box.home / ".config" / "reflectd").exists()
-
-
 @pytest.mark.parametrize("data", ["/x", "/", "relative"])
 def test_only_empty_folders_below_the_data_folder_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str

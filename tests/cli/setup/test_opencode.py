@@ -223,12 +223,6 @@ def test_remove_takes_out_our_line_only(desk: Desk) -> None:
     assert desk.tree() == before
 
 
-def test_remove_without_any_file_makes_none(desk: Desk) -> None:
-    """With nothing to remove, nothing is written."""
-    assert desk.json("--remove")["action"] == "unchanged"
-    assert not desk.config.exists()
-
-
 # --- dry run, backups, undo -----------------------------------------------------------------------
 
 
@@ -319,17 +313,6 @@ def test_a_list_that_setup_made_goes_with_its_last_line(desk: Desk) -> None:
         assert file.read_text() == (left or '{"theme": "y", "plugin": []}')
 
 
-def test_each_edit_is_undone_in_turn(desk: Desk) -> None:
-    """The newest first, back to the first, without ``--force``."""
-    file = desk.write("opencode.json", "{}")
-    desk("--spec", "opencode-reflectd@1")
-    desk("--spec", "opencode-reflectd@2")
-    desk("--undo")
-    assert "opencode-reflectd@1" in file.read_text()
-    desk("--undo")
-    assert file.read_text() == "{}"
-
-
 def test_no_backup_in_a_repository(desk: Desk) -> None:
     """``--project`` edits the file of a repository; what it was is kept elsewhere, and comes back."""
     file = desk.write("project/opencode.json", '{"theme": "x"}')
@@ -368,22 +351,6 @@ def test_the_copy_stays_while_another_file_names_it(desk: Desk) -> None:
     assert copy.exists()
     desk("--remove", "--dir", str(other))
     assert not desk.data.exists()
-
-
-def test_an_outdated_copy_is_brought_up_to_date(desk: Desk) -> None:
-    """The settings stay as they are; the person is told to restart opencode."""
-    desk()
-    copy = desk.data / "plugins" / "opencode"
-    (copy / "index.ts").write_text("// of an older version")
-    (copy / "gone").mkdir()
-    (copy / "gone" / "old.ts").write_text("")
-    assert desk() == 0
-    assert "is of this version now" in desk.out
-    assert "restart opencode" in desk.out
-    assert (copy / "index.ts").read_bytes() == paths.shipped("shims/opencode/index.ts").read_bytes()
-    assert not (copy / "gone").exists()
-    assert desk() == 0
-    assert "restart" not in desk.out
 
 
 def test_undo_brings_the_file_back(desk: Desk) -> None:

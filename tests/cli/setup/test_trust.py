@@ -184,10 +184,3 @@ def test_what_cannot_be_used(desk: Desk) -> None:
     assert "brings no prompts of its own" in desk("--yes")
     assert f"{desk.project}  prompts: gone, so not used: it brings no prompts" in desk("--list")
     assert "there is no folder" in desk(code=2, folder=desk.root / "nowhere")
-
-
-def test_a_state_folder_that_cannot_be_written(desk: Desk) -> None:
-    """Exit code 1 and the path; nothing is trusted."""
-    desk.state.write_text("a file")
-    assert str(desk.state) in desk("--yes", code=1)
-    assert not desk.used()

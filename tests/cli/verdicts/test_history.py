@@ -12,9 +12,6 @@ from typing import Any
 import pyte
 import pytest
 
-from daemon.cli.render import Paint
-from daemon.cli.terminal import columns
-from daemon.cli.verdicts.history import lines
 from daemon.core.orders import SendFeedback
 from daemon.core.session import Session
 from daemon.core.verdict import FinalState, JudgedBy, Missing, Severity, Verdict
@@ -205,15 +202,3 @@ def play(box: Sandbox, daemon: Daemon, number: int, request: str) -> None:
     with WireHost(box.socket, box.project, answer, f"host-{number}") as host:
         host.send(host.turn("ses_two", f"msg_{number}"))
         wait_until(lambda: len(case_files(box, "ses_two")) == number, "a case", daemon.log)
-
-
-def test_wide_characters_fit_the_screen() -> None:
-    """A Chinese or Japanese character takes two columns."""
-    done = {"round": 1, "timestamp": at(22, 9, 0), "state": "incomplete", "severity": "HIGH", "order": None}
-    done |= {"missing": [{"item": "登录页面缺少测试" * 20}], "feedback": "", "reason": ""}
-    session = {"session": "ses_1", "title": "登录页面和测试" * 20, "directory": "/home/用户/项目" * 9}
-    session |= {"rounds": [done], "rounds_total": 3, "phase": "incomplete", "busy": False}
-    found = {"directory": "", "since": 0, "more": False, "sessions": [session]}
-    shown = lines(found, Paint(width=60), 60)
-    assert [line for line in shown if columns(line) > 60] == []
-    assert sum(line.endswith("…") for line in shown) >= 2

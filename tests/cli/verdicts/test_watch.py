@@ -110,16 +110,6 @@ def test_watch_everywhere_names_the_project_and_replays_the_last(box: Sandbox) -
         daemon.new_log()
 
 
-def test_a_long_line_of_watch_hangs_below_the_time() -> None:
-    """On a narrow terminal: no line is wider, and the times stand alone on the left."""
-    entry = {"session": "ses_1", "kind": "verdict", "state": "incomplete", "at": NOW}
-    entry |= {"directory": "/srv/shop", "feedback": "to do " * 20}
-    first, *more = told(entry, Paint(width=60), everywhere=True).splitlines()
-    assert "/srv/shop  ses_1  not done" in first
-    assert more
-    assert all(line.startswith(" " * 10) and len(line) <= 60 for line in more)
-
-
 SIGNALLED = """
 import signal, sys, threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
