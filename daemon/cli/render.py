@@ -138,10 +138,11 @@ def money(cost: float | None) -> str:
 def dear(month: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
     """That a month is expected to cost more than ``spend.cents_per_month``, in a few words; else empty.
 
-    A USD counts as a EUR there.
+    The limit is in the month's own currency: a USD counts as a EUR there.
     """
     limit = limits["cents_per_month"] / 100
-    return f"more than {limit:.2f} EUR (spend.cents_per_month)" if limit and month["expected"] > limit else ""
+    over = f"more than {limit:.2f} {month['currency']} (spend.cents_per_month)"
+    return over if limit and month["expected"] > limit else ""
 
 
 def span(seconds: float) -> str:

@@ -131,5 +131,5 @@ def test_a_month_that_becomes_dear_is_told(box: Sandbox) -> None:
     with Daemon(box, REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9", REFLECTD_JUDGE_PROVIDER="auto"):
         assert "more than" not in said(reflectd(box, "cost"), 0)
         fill_ledger(box, (NOW, "judge", "ses_d", "anthropic", "m-1", 300, 30, 11.0, 1, "ok"))
-        said(reflectd(box, "cost"), 0, "11.00 USD so far", "more than 10.00 EUR (spend.cents_per_month)")
-        said(reflectd(box, "status"), 0, "more than 10.00 EUR (spend.cents_per_month)")
+        said(reflectd(box, "cost"), 0, "11.00 USD so far", "more than 10.00 USD (spend.cents_per_month)")
+        said(reflectd(box, "status"), 0, "more than 10.00 USD (spend.cents_per_month)")
