@@ -11,8 +11,7 @@ from bench.stand import REPO, Table, median
 from daemon.core.cuts import tokens
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.activity import activity
-from daemon.evidence.calls.reading import read
-from daemon.evidence.collect import collect
+from daemon.evidence.collect import collect, read
 from daemon.evidence.diffs import file_changes
 from daemon.judge.case import Case, Templates, make_case
 from daemon.judge.prompts import first

@@ -28,12 +28,11 @@ RECORD: Final = ".venv/bin/python -m tests.test_patterns"
 # Patterns that are made while the program runs, and why none of them is slow.
 MADE = {
     "cli/setup/claude_code.py:_is_listed": "an organisation's own pattern, on the path of one folder",
-    "redact/tables.py:pattern": "called while a module is imported: attacked with the others",
+    "tables.py:pattern": "called while a module is imported: attacked with the others",
     "redact/tokens.py:_one_pattern": "called while the module is imported: attacked with the others",
     "redact/values.py:_until": "called while the module is imported: attacked with the others",
     "core/question.py:fill": "names of slots, escaped, no repeat",
-    "evidence/calls/shell.py:_heredoc_end": "a line end, spaces and an escaped word",
-    "evidence/calls/outcomes.py:_line": "called for constants while the module is imported",
+    "evidence/shell.py:_heredoc_end": "a line end, spaces and an escaped word",
     "judge/decide.py:_names": "an escaped file name, no repeat",
     "evidence/rows.py:_names": "an escaped file name, no repeat",
     "files/toml_text.py:_edits": "reads one line of a person's own settings",

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..evidence.calls.actions import Deed, DeedKind
-from ..evidence.calls.deeds import result
-from ..evidence.calls.prefixes import unwrap
-from ..evidence.calls.shell import steps
-from ..evidence.calls.tools import SHELL_TOOLS
+from ..evidence.actions import SHELL_TOOLS, Deed, DeedKind
+from ..evidence.outcomes import result
+from ..evidence.shell import steps, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

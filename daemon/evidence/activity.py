@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING, Final
 from ..core.evidence import FAILED, Act
 from ..core.transcript import is_denied, looks_up
 from . import outputs
-from .calls.actions import Action, Check, Deed
-from .calls.failures import was_stopped
-from .calls.shell import steps
-from .calls.tools import AGENT_TOOLS, SHELL_TOOLS, TODO_TOOLS, WRITE_TOOLS, questions_of, text_of
-from .calls.work import Work
-from .calls.writes import written_by_tool
+from .actions import (
+    AGENT_TOOLS,
+    SHELL_TOOLS,
+    TODO_TOOLS,
+    WRITE_TOOLS,
+    Action,
+    Check,
+    Deed,
+    questions_of,
+    text_of,
+)
+from .edits import written_by_tool
 from .outputs import clean, one_line
+from .shell import steps
+from .work import Work, was_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

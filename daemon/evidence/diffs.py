@@ -13,19 +13,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..core.evidence import FileChange
-from .calls.actions import Write
-from .calls.shell import steps
-from .calls.tools import SHELL_TOOLS, WRITE_TOOLS, text_of
-from .calls.weakened import edits, patch_of
-from .calls.work import BY_SCRIPT
-from .calls.writes import matters
+from .actions import SHELL_TOOLS, WRITE_TOOLS, Write, text_of
+from .edits import edits, matters, patch_of
 from .outputs import code_line, one_line
+from .shell import steps
+from .work import BY_SCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.transcript import ToolCall
-    from .calls.work import Seen, Work
+    from .work import Seen, Work
 
 MAX_FILES: Final = 60
 MAX_HUNKS: Final = 40  # of one file

@@ -102,9 +102,7 @@ def make_case(
     Secrets are redacted here, once, before anything is collected or cut: prompts, feedback, files and the
     database are made from the case (I46).
     """
-    from ..evidence.collect import (
-        collect,  # half of the core's start-up time, not needed to answer a host
-    )
+    from ..evidence.collect import collect
 
     numbers = Numbers()
     transcript = _redacted_transcript(bounded(transcript), numbers)
@@ -139,7 +137,7 @@ def make_case(
 
 def _answered(transcript: Transcript, request: Message) -> str:
     """The agent's words that stood last when the person typed ``request``, or what a tool of it asked."""
-    from ..evidence.calls.tools import questions_of  # as above
+    from ..evidence.actions import questions_of  # as above
 
     before = transcript.messages[: _index(transcript, request.id)]
     for m in reversed(before):

@@ -33,7 +33,7 @@ _SAYS: Final[frozenset[RowKind]] = frozenset({"check", "git", "run", "tests_chan
 
 def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
     """Where the task stands. A tool that is not known counts as a change of files each time it is used."""
-    from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS  # not needed to start
+    from ..evidence.actions import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS  # not needed to start
 
     known = SHELL_TOOLS | WRITE_TOOLS | AGENT_TOOLS
     calls = case.transcript.calls if case.transcript is not None else ()

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.guards import Skip
 from ..core.transcript import looks_up
-from ..evidence.calls.actions import Check, Stash, Write
-from ..evidence.calls.commands import read_script
-from ..evidence.calls.prefixes import unwrap
-from ..evidence.calls.shell import steps as shell_steps
-from ..evidence.calls.tools import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS, first_text
+from ..evidence.actions import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS, Check, Stash, Write, first_text
+from ..evidence.commands import read_script
+from ..evidence.shell import steps as shell_steps
+from ..evidence.shell import unwrap
 from ..redact import redact, redact_head
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
-from daemon.evidence.calls.weakened import weakenings
+from daemon.evidence.edits import weakenings
 from tests.support.transcripts import FAILED, RED, TEST, bash, edit, evidence_of, write
 
 SKIP = edit("tests/test_a.py", "def test_x():", "@pytest.mark.skip\ndef test_x():")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
-from ...evidence.calls.writes import written_by_tool
+from ...evidence.edits import written_by_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

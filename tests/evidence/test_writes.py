@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.evidence.calls.actions import Write
-from daemon.evidence.calls.commands import read_script
-from daemon.evidence.calls.writes import is_prose, matters, written_by_tool
+from daemon.evidence.actions import Write
+from daemon.evidence.commands import read_script
+from daemon.evidence.edits import is_prose, matters, written_by_tool
 from tests.support.tables import tables
 
 ROWS = tables("commands")

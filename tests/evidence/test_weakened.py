@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
-from daemon.evidence.calls.weakened import has_tests, is_test, weakenings
+from daemon.evidence.edits import has_tests, is_test, weakenings
 from tests.support.tables import tables
 from tests.support.transcripts import edit
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .commands import MAX_DEPTH, inline
-from .prefixes import unwrap
-from .shell import steps
+from .shell import steps, unwrap
 from .work import Commit, Untracked
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.evidence.calls.actions import Check, Stash
-from daemon.evidence.calls.commands import final_cwd, read_script
-from daemon.evidence.calls.prefixes import unwrap
+from daemon.evidence.actions import Check, Stash
+from daemon.evidence.commands import final_cwd, read_script
+from daemon.evidence.shell import unwrap
 from tests.support.tables import tables
 
 ROWS = tables("commands")

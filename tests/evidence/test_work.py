@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daemon.evidence.calls.reading import read
+from daemon.evidence.collect import read
 from tests.support.transcripts import TEST, bash, edit
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.evidence.calls.actions import Check
-from daemon.evidence.calls.commands import read_script
+from daemon.evidence.actions import Check
+from daemon.evidence.commands import read_script
 from tests.support.tables import tables
 
 ROWS = tables("runners")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.transcript import ToolCall
-from daemon.evidence.calls.gitfiles import MAX_COMMITS, MAX_FILES, forgotten
-from daemon.evidence.calls.reading import read
-from daemon.evidence.calls.work import Work
+from daemon.evidence.collect import read
+from daemon.evidence.gitfiles import MAX_COMMITS, MAX_FILES, forgotten
+from daemon.evidence.work import Work
 from tests.support.tables import tables
 from tests.support.transcripts import bash
 

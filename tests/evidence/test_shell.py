@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.evidence.calls.shell import steps
+from daemon.evidence.shell import steps
 
 
 @pytest.mark.parametrize("odd", ["\xa0", "\x0b", "\x0c", "\x1c", "\x85", "\u2003", "\u2028", "\u3000"])

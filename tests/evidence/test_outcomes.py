@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from daemon.evidence.calls.actions import Check
-from daemon.evidence.calls.commands import read_script
-from daemon.evidence.calls.outcomes import judge_check
+from daemon.evidence.actions import Check
+from daemon.evidence.commands import read_script
+from daemon.evidence.outcomes import judge_check
 from tests.support.tables import tables
 
 ROWS = tables("outcomes")
