@@ -24,7 +24,7 @@ from ..embed.vectors import Vector
 from .episodes import COUNTS, DAY_MS, Episode, State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ...store.db import Database, Row, Statement
     from .episodes import Outcome
@@ -43,11 +43,6 @@ _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _THESE: Final = "id IN (SELECT value FROM json_each(?))"
 _HERE: Final = "(?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1)))"
 _WANTED: Final = f"{_HERE} AND e.state != 'dismissed' AND (?2 OR NOT e.theirs OR e.state = 'confirmed')"
-_NEWEST: Final = "e.at DESC, e.id DESC"
-_SIZE: Final = (
-    "length(query) + length(problem) + length(lesson) + length(reflection) + length(triggers) + "
-    "length(files) + coalesce((SELECT length(data) FROM episode_vectors WHERE episode = key), 0)"
-)
 decode_list = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -82,11 +77,7 @@ class Episodes:
 
     async def get(self, ids: Collection[str]) -> list[Episode]:
         """Those of these ids that are stored, newest first."""
-        return _episodes(
-            await self._read(
-                f"SELECT {_ALL} FROM episode_memory AS e WHERE e.{_THESE} ORDER BY {_NEWEST}", _json(ids)
-            )
-        )
+        return await self._select(f"e.{_THESE}", _json(ids))
 
     async def page(
         self,
@@ -97,17 +88,11 @@ class Episodes:
         limit: int = 100,
     ) -> list[Episode]:
         """Those of these projects, of all with None, newest first. ``after``: the last id before the page."""
-        return _episodes(
-            await self._read(
-                f"SELECT {_ALL} FROM episode_memory AS e WHERE {_HERE} AND (?2 IS NULL OR e.state = ?2) "
-                "AND (?3 = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = ?3)) "
-                f"ORDER BY {_NEWEST} LIMIT ?4",
-                _json(projects),
-                state,
-                plain(after),
-                limit,
-            )
+        where = (
+            f"{_HERE} AND (?2 IS NULL OR e.state = ?2) "
+            "AND (?3 = '' OR (e.at, e.id) < (SELECT at, id FROM episode_memory WHERE id = ?3))"
         )
+        return await self._select(where, _json(projects), state, plain(after), limit=limit)
 
     async def search(
         self,
@@ -135,12 +120,13 @@ class Episodes:
             limit,
         )
         try:
-            return _episodes(await self._read(*asked))
+            rows = await self._read(*asked)
         except Unavailable as e:
             if "malformed" not in str(e):
                 raise
-        await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
-        return _episodes(await self._read(*asked))
+            await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
+            rows = await self._read(*asked)
+        return [_episode(row) for row in rows]
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """How many are in that state now that were not."""
@@ -180,14 +166,8 @@ class Episodes:
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
         """Those that have no vector of this model, newest first."""
-        return _episodes(
-            await self._read(
-                f"SELECT {_ALL} FROM episode_memory AS e WHERE NOT EXISTS (SELECT 1 FROM episode_vectors "
-                f"WHERE episode = e.key AND model = ?) ORDER BY {_NEWEST} LIMIT ?",
-                model,
-                limit,
-            )
-        )
+        without = "NOT EXISTS (SELECT 1 FROM episode_vectors WHERE episode = e.key AND model = ?)"
+        return await self._select(without, model, limit=limit)
 
     async def vectors(self, ids: Collection[str]) -> dict[str, Vector]:
         """Those of these ids that have one."""
@@ -203,13 +183,15 @@ class Episodes:
         await self._db.commit(_vectors(vectors))
 
     async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """How many in each state, and ``bytes``."""
-        rows = await self._read(
-            f"SELECT state, count(*), sum({_SIZE}) FROM episode_memory AS e WHERE {_HERE} GROUP BY state",
-            _json(projects),
-        )
-        states = {state: int(count) for state, count, _ in rows if state in STATES}
-        return {**dict.fromkeys(STATES, 0), **states, "bytes": sum(int(size) for *_, size in rows)}
+        """How many in each state."""
+        sql = f"SELECT state, count(*) FROM episode_memory AS e WHERE {_HERE} GROUP BY state"
+        rows = await self._read(sql, _json(projects))
+        return dict.fromkeys(STATES, 0) | {state: count for state, count in rows if state in STATES}
+
+    async def _select(self, where: str, *parameters: Any, limit: int = -1) -> list[Episode]:  # noqa: ANN401
+        newest = f"ORDER BY e.at DESC, e.id DESC LIMIT {limit}"
+        rows = await self._read(f"SELECT {_ALL} FROM episode_memory AS e WHERE {where} {newest}", *parameters)
+        return [_episode(row) for row in rows]
 
     async def _read(self, sql: str, *parameters: Any) -> list[Row]:  # noqa: ANN401 - of any column
         def read() -> list[Row]:
@@ -262,10 +244,6 @@ def values(episode: Episode) -> dict[str, Any]:
         name: _json(value) if name in LISTS else plain(value) if isinstance(value, str) else value
         for name, value in found.items()
     }
-
-
-def _episodes(rows: Iterable[Row]) -> list[Episode]:
-    return [_episode(row) for row in rows]
 
 
 def _episode(row: Sequence[Any], similarity: float | None = None) -> Episode:

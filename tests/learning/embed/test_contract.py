@@ -12,7 +12,7 @@ import pytest
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import BATCH, OpenAIEmbedder
 from daemon.learning.embed.vectors import Embedder, Vector
-from harness.models.api_servers import Embeds, Hangs, llm_server
+from harness.models.api_servers import Embeds, llm_server
 
 A, B = "apple pie with cream", "the database migration fails"
 
@@ -84,17 +84,3 @@ async def test_a_call_that_is_cancelled_stands_in_nobodys_way(made: Embedder) ->
     with pytest.raises(asyncio.CancelledError):
         await going
     assert len(await made.embed([A, B])) == 2
-
-
-async def test_a_server_that_hangs_hears_that_the_call_was_cancelled() -> None:
-    """No connection is left behind."""
-    hangs = Hangs()
-    async with llm_server() as server:
-        server.script(hangs)
-        made = OpenAIEmbedder(api_key="", model="small", base_url=server.url)
-        going = asyncio.create_task(made.embed([A]))
-        await hangs.started.wait()
-        going.cancel()
-        await asyncio.wait([going])
-        await hangs.hung_up.wait()
-        await made.close()

@@ -15,7 +15,6 @@ import pytest
 
 from daemon.config import PROJECT_FILE
 from daemon.core.errors import Unavailable
-from daemon.engine.projects import TTL_MS
 from daemon.learning.embed.vectors import Vector
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.give import FOLDER, KEPT_S, mark, remove_old
@@ -182,18 +181,21 @@ async def test_at_most_three_and_short(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "on"),
+    ("text", "project", "on"),
     [
-        (ON, True),
-        ("[memory]\nenabled = false\n", False),
-        (f"{ON}[offer]\nenabled = false\n", False),
+        (ON, "", True),
+        ("[memory]\nenabled = false\n", "", False),
+        (f"{ON}[offer]\nenabled = false\n", "", False),
+        (ON, "[memory]\nenabled = false\n", False),
     ],
 )
-async def test_switches(tmp_path: Path, text: str, on: bool) -> None:
-    """On with `memory.enabled`, unless `offer.enabled` is off; off means not one byte: no question to a
-    model, no key in hello, 204.
+async def test_switches(tmp_path: Path, text: str, project: str, on: bool) -> None:
+    """On with `memory.enabled`, unless `offer.enabled` is off or the project switches it off; off means
+    not one byte: no question to a model, no key in hello, 204.
     """
     site = Site(tmp_path, text)
+    (site.project / PROJECT_FILE).parent.mkdir()
+    (site.project / PROJECT_FILE).write_text(project)
     await site.start()
     await site.knows()
     assert bool(await site.asked(await site.session("s1"), TASK, *([FIRST] if on else []))) is on
@@ -303,16 +305,6 @@ async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
         assert await site.asked(c, TASK) == ""
 
 
-async def test_a_lesson_whose_command_is_gone_is_not_shown(site: Site) -> None:
-    """A target of the Makefile that was renamed."""
-    makefile = site.project / "Makefile"
-    makefile.write_text("all:\n\ttrue\n\nfixture:\n\ttrue\n")
-    await site.knows(cites=("make fixture",))
-    assert await site.asked(await site.session("s1"), TASK, FIRST) == GIVEN
-    makefile.write_text("all:\n\ttrue\n\nfixtures:\n\ttrue\n")
-    assert await site.asked(await site.session("s2"), TASK) == ""
-
-
 @pytest.mark.parametrize("site", [EVERYWHERE], indirect=True)
 async def test_what_a_lesson_cites_must_be_there_where_it_is_shown(site: Site) -> None:
     """A lesson of another project that is about a file which this one lacks says nothing here."""
@@ -322,18 +314,6 @@ async def test_what_a_lesson_cites_must_be_there_where_it_is_shown(site: Site) -
     assert await site.asked(await site.session("s1", other), TASK) == ""
     (other / "gen.py").write_text("")
     assert LESSON in await site.asked(await site.session("s2", other), TASK, FIRST)
-
-
-async def test_a_project_s_file_may_switch_lessons_off(site: Site) -> None:
-    """It can only take away: no lesson is given there, and no model is asked."""
-    await site.knows()
-    c = await site.session("s1")
-    (site.project / PROJECT_FILE).parent.mkdir(exist_ok=True)
-    (site.project / PROJECT_FILE).write_text("[offer]\nenabled = false\n")
-    site.clock.advance(TTL_MS / 1000)
-    c = await site.session("s2")
-    assert await site.asked(c, TASK) == ""
-    assert site.questions() == []
 
 
 @pytest.mark.parametrize("by", ["meaning", "words"])

@@ -126,9 +126,7 @@ async def test_states(store: Episodes) -> None:
     assert await store.settle([hexed(0), hexed(2)], "confirmed") == 1
     assert await store.settle([hexed(0)], "dismissed") == 1
     assert await store.settle([], "confirmed") == 0
-    counts = dict(await store.counts(["/p"]))
-    assert counts.pop("bytes") > 100
-    assert counts == {"quarantined": 0, "confirmed": 2, "dismissed": 1}
+    assert await store.counts(["/p"]) == {"quarantined": 0, "confirmed": 2, "dismissed": 1}
     assert sum((await store.counts(["/q"])).values()) == 0
 
 
