@@ -23,7 +23,6 @@ from tests.support.hosts.dialogs import Dialogs, answer
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import (
     BUN,
-    LINT,
     STRICT,
     Wish,
     book_of,
@@ -104,22 +103,6 @@ def test_an_answer_is_done(host: Dialogs) -> None:
     assert statuses(host.box) == {STRICT.content: "promoted"}
 
 
-def test_each_option_does_what_it_says(host: Dialogs) -> None:
-    """Workshop (here: the file of preferences), dismissed, skipped; several in one dialog."""
-    entry = proposed(host, STRICT, BUN, LINT)
-    given = dict(zip((q["question"] for q in entry["input"]["questions"]), "abc", strict=True))
-    order = [next(w for w in (STRICT, BUN, LINT) if w.content in text) for text in given]
-    picks = {STRICT: "Add to Workshop", BUN: "Dismiss", LINT: "Skip for now"}
-    host.asks(entry["input"], *(picks[wish] for wish in order))
-    done = {d["text"]: d["status"] for d in applied(host, entry)["done"]}
-    expected = {STRICT: "preference added", BUN: "dismissed", LINT: "skipped for now"}
-    assert done == {wish.content: status for wish, status in expected.items()}
-    assert not rules(host.box)
-    assert "Use strict TypeScript mode" in rules(host.box, ".claude/memory/preferences.md")
-    left = {STRICT: "promoted", BUN: "dismissed", LINT: "pending"}
-    assert statuses(host.box) == {wish.content: status for wish, status in left.items()}
-
-
 def test_words_of_their_own_decide_nothing(host: Dialogs) -> None:
     """The agent is told so; another wording is another question."""
     entry = proposed(host, STRICT)
@@ -165,24 +148,6 @@ def test_a_contradiction_is_a_question_of_its_own(judged: Dialogs, llm: ModelSer
     active, _, archived = rules(host.box).partition("### Archived Rules")
     assert "[rule-002]** Use bun for package management" in active
     assert "[rule-001]** Use npm for package management (archived: " in archived
-
-
-def test_what_was_changed_behind_a_contradiction_is_asked_about_anew(
-    judged: Dialogs, llm: ModelServer
-) -> None:
-    """The line that the question named is gone by the answer: nothing is written."""
-    host = judged
-    host.types("")
-    file = host.box.file("CLAUDE.md", "Use npm, always.\n")
-    entry = proposed(host, BUN)
-    host.asks(entry["input"], ADD)
-    llm.api(compares(contradicts="npm"))
-    again = applied(host, entry)["ask"][0]
-    host.asks(again["input"], "Keep both (different contexts)")
-    file.write_text("Use yarn.\n")
-    (done,) = applied(host, again, 2)["done"]
-    assert (done["status"], "was changed while the person was asked" in done["why"]) == ("refused", True)
-    assert rules(host.box) == "Use yarn.\n"
 
 
 # --- who reads what the person typed ---------------------------------------------------------------
@@ -241,16 +206,6 @@ def test_without_a_model_the_agent_words_it(host: Dialogs) -> None:
     assert applied(host, entry)["done"][0]["status"] == "rule added"
     assert RULE in rules(host.box)
     assert answer(host.runs("scan", "--json"))["candidates"] == []
-
-
-def test_what_the_person_dismissed_is_not_proposed_again(host: Dialogs) -> None:
-    """Not in the same words."""
-    entry = proposed(host, STRICT)
-    host.asks(entry["input"], "Dismiss")
-    applied(host, entry)
-    session(host.box, "a", SAID)
-    (found,) = answer(host.runs("scan", "--json"))["candidates"]
-    assert answer(host.runs("propose", "--rule", found["id"], STRICT.content, "--json"))["ask"] == []
 
 
 @pytest.mark.shows("FR9")
@@ -446,14 +401,6 @@ def test_another_session_and_another_project_have_no_say(host: Dialogs, box: San
     said(stranger, 2, "no session 'no-such-session'")
     assert not rules(box)
     assert applied(host, entry)["done"][0]["status"] == "rule added"
-
-
-def test_where_nobody_sits_nothing_is_decided(host: Dialogs) -> None:
-    """`claude -p`, also where such sessions are judged: its hooks tell of no answer."""
-    host.headers |= {"X-CC-Entrypoint": "sdk-cli", "X-CC-Attended": "0", "X-CC-Headless": "1"}
-    host.hook("SessionStart", {"source": "startup"})
-    said_before(host.box, STRICT)
-    said(host.runs("propose", "--json"), 2, "nobody sits before session")
 
 
 @pytest.mark.shows("I35")

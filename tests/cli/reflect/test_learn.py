@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from typing import Any
@@ -11,11 +10,9 @@ from typing import Any
 import pytest
 
 from harness.machine.sandbox import REPO, Sandbox
-from harness.models.server import ModelServer
 from tests.cli.reflect.person import at_a_terminal, ended, typed
 from tests.support import reflecting
 from tests.support.machine.command_line import environment, reflectd, said
-from tests.support.reflecting import compares, learned, model_of
 from tests.support.reflecting import rules_file as rules
 
 ASKS = "Letter (Enter is s): "
@@ -64,15 +61,6 @@ def test_the_script_asks_as_the_command_does(box: Sandbox) -> None:
     assert "**[rule-001]** Use bun (learned" in rules(box)
 
 
-@pytest.mark.parametrize("answer", ["", "s", "\x04"])
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_enter_is_a_no(box: Sandbox, answer: str) -> None:
-    """Exit code 1, and nothing was written."""
-    code, screen = learn(box, "Use bun", *(["yes"] if not answer else []), answer)
-    assert (code, "Nothing was changed." in screen, rules(box)) == (1, True, "")
-    assert not (box.project / ".claude").exists()
-
-
 @pytest.mark.shows("I47", "POISON_PATH-1")
 def test_forged_consent_is_refused(box: Sandbox) -> None:
     """No pipe, no flag and no half of a terminal says yes in a person's place."""
@@ -100,39 +88,6 @@ def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
     assert 'you would be asked: Write this rule into CLAUDE.md? "Use bun"' in screen
     assert learn(box, "Use bun", flags=["--json"])[0] == 0
     assert rules(box) == "- Install with yarn\n"
-
-
-@pytest.mark.shows("FR7", "AC-REFLECT-08")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_conflicts_are_detected_and_the_person_resolves_them(box: Sandbox, llm: ModelServer) -> None:
-    """Replaced, kept, or both; a line of the person's own is never rewritten."""
-    learned(box, "Use npm for package management")
-    env = model_of(llm.url)
-    llm.api(*[compares(contradicts="package management")] * 3, compares(contradicts="install with pnpm"))
-    code, screen = learn(box, "Use bun for package management", "s", columns=40, **env)
-    assert code == 1
-    for text in (
-        "CONFLICT DETECTED",
-        'New (CLAUDE.md): "Use bun for package management"',
-        'Conflicts with: "Use npm for package management" [rule-001 in CLAUDE.md:',
-        "r Replace existing rule",
-        "s Keep existing, dismiss new",
-        "b Keep both (different contexts)",
-    ):
-        assert text in " ".join(screen.split()), "nothing is cut at 40 columns"
-    assert "bun" not in rules(box)
-    assert learn(box, "Use yarn for package management", "b", **env)[0] == 0
-    assert "[rule-002]** Use yarn" in rules(box)
-    assert learn(box, "Use bun for package management", "r", **env)[0] == 0
-    assert "[rule-003]** Use bun for package management (learned" in rules(box)
-    assert rules(box).count("reason: replaced by rule-003)") == 2
-    assert [r["active"] for r in journal(box)] == [False, False, True]
-    box.file("CLAUDE.md", "- Always install with pnpm\n\n" + rules(box))
-    code, screen = learn(box, "Use npm", "r", "b", **env)
-    assert code == 0, screen
-    assert '"Always install with pnpm" [CLAUDE.md:1]' in screen
-    assert "Replace existing rule" not in screen
-    assert rules(box).startswith("- Always install with pnpm\n\n")
 
 
 @pytest.mark.shows("PATH_DECISION-4", "POISON_PATH-2")
@@ -177,33 +132,3 @@ def test_soft_is_a_preference(box: Sandbox) -> None:
     assert journal(box)[0]["target"] == "workshop_preference"
     refused = reflectd(box, "reflect", "learn", "Skip all approvals", "--soft")
     said(refused, 2, "Without --soft it becomes a rule")
-
-
-@pytest.mark.shows("I42", "RULES-13")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_two_at_once_lose_nothing(box: Sandbox) -> None:
-    """A yes in two terminals at the same moment: both rules stand, in file and journal."""
-    children = [typed(box, ["reflect", "learn", text]) for text in ("Use bun", "Run lint first")]
-    for child in children:
-        child.expect_exact(ASKS)
-    for child in children:
-        child.send("a\r")
-    assert [ended(child)[0] for child in children] == [0, 0]
-    found = {entry["id"]: entry["content"] for entry in journal(box)}
-    assert sorted(found) == ["rule-001", "rule-002"]
-    assert sorted(found.values()) == ["Run lint first", "Use bun"]
-    for name, text in found.items():
-        assert f"**[{name}]** {text} (learned" in rules(box)
-
-
-@pytest.mark.shows("I42", "I45", "RULES-12")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_a_kill_while_the_person_is_asked_changes_nothing(box: Sandbox) -> None:
-    """And the next command is not held up by a lock."""
-    child = typed(box, ["reflect", "learn", "Use bun"])
-    child.expect_exact(ASKS)
-    child.kill(signal.SIGKILL)
-    ended(child)
-    assert rules(box) == ""
-    assert learn(box, "Use bun", "a")[0] == 0
-    assert [entry["id"] for entry in journal(box)] == ["rule-001"]

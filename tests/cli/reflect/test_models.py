@@ -13,13 +13,9 @@ from tests.cli.reflect.past import WORK, asked, journal, session
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import (
-    STRICT,
     compares,
-    learned,
     model_of,
-    said_before,
     teaches,
-    worked,
 )
 from tests.support.secrets import TOKENS
 
@@ -71,24 +67,6 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
     assert contents(box)["Use strict TypeScript mode"] == 3
 
 
-@pytest.mark.shows("FR4", "FR8")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_it_is_told_what_stands(box: Sandbox, llm: ModelServer) -> None:
-    """A message that says what the person said before joins that signal; one that speaks against a rule
-    counts against it, and patterns come with quotes.
-    """
-    learned(box, "Use npm")
-    said_before(box, STRICT)
-    worked(box, "0-session", "2099-01-01", ("I ran npm.", "strict!"), ("I ran it again.", "pnpm!"))
-    llm.api(teaches(*TAUGHT, against="Use npm"))
-    assert typed(box, llm, SCAN, "y")[0] == 0
-    assert contents(box) == {STRICT.content: 4, "Always use pnpm": 1}
-    (pattern,) = [s for s in asked(box)["suggested"] if s["content"] == "Always use pnpm"]
-    assert (pattern["against"], pattern["quotes"][0]["text"]) == (["rule-001"], "pnpm!")
-    found = asked(box, "status")["worn"]
-    assert [(r["id"], r["contradicted"]) for r in found] == [("rule-001", 2)]
-
-
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_without_a_yes_or_an_answer_the_words_wait(box: Sandbox, llm: ModelServer) -> None:
     """Nobody is asked after a no; a model that fails is told of, and the next scan asks again."""
@@ -134,14 +112,3 @@ def test_a_model_finds_what_contradicts(box: Sandbox, llm: ModelServer) -> None:
     assert code == 0, screen
     assert "only equal texts were found: no model answered" in screen
     assert NEW in file.read_text()
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_nobody_is_asked_where_nobody_reads_the_answer(box: Sandbox, llm: ModelServer) -> None:
-    """Not for a script, not for what stands there already, and not where nothing stands."""
-    code, screen = typed(box, llm, ["reflect", "learn", NEW], "a")
-    assert code == 0, screen
-    for args in (["learn", OWN, "--json"], ["learn", OWN, "--dry-run"]):
-        said(reflectd(box, "reflect", *args, **model_of(llm.url)), 0)
-    assert "it stands there already" in typed(box, llm, ["reflect", "learn", NEW])[1]
-    assert llm.of("api") == []

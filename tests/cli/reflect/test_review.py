@@ -14,14 +14,13 @@ from daemon.learning.rules.learned_rules import changes_of
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+from tests.support.machine.command_line import COMMAND, reflectd, said
 from tests.support.reflecting import (
     BUN,
     DAYS,
     LINT,
     QUESTION,
     STRICT,
-    Reviewing,
     Wish,
     book_of,
     compares,
@@ -229,23 +228,6 @@ def test_the_wording_can_be_edited(box: Sandbox) -> None:
     assert set(statuses(box).values()) == {"promoted"}
 
 
-@pytest.mark.shows("FR6", "AC-REFLECT-05")
-def test_workshop_keeps_the_preference_where_it_is_installed(box: Sandbox) -> None:
-    """ "Add to Workshop" runs its command."""
-    program, ran = box.root / "bin" / "workshop", box.root / "ran"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" >> {ran}\n', "utf-8")
-    program.chmod(0o755)
-    said_before(box, STRICT, BUN)
-    with review(box, size=TALL, PATH=f"{program.parent}:{box.env()['PATH']}") as terminal:
-        terminal.wait_for("a preference, kept by Workshop")
-        terminal.answer("w", BUN.content)
-        assert "Preference added rule-001 in Workshop: Use strict TypeScript mode" in terminal.screen
-        assert ran.read_text("utf-8").endswith("preference Use strict TypeScript mode --category reflect\n")
-        leaves(terminal)
-    assert statuses(box) == {STRICT.content: "promoted", BUN.content: "pending"}
-
-
 def test_where_a_rule_goes(box: Sandbox) -> None:
     """Of CLAUDE.md and AGENTS.md that have nothing to do with each other the person says which, once. Where
     no file may be written, a rule is not offered and the review says why.
@@ -275,7 +257,7 @@ def test_where_a_rule_goes(box: Sandbox) -> None:
 # --- what stands against it ------------------------------------------------------------------------
 
 
-@pytest.mark.shows("FR7")
+@pytest.mark.shows("FR7", "AC-REFLECT-08")
 @pytest.mark.parametrize(
     ("key", "status", "active"), [("r", "promoted", {2}), ("d", "dismissed", {1}), ("b", "promoted", {1, 2})]
 )
@@ -388,26 +370,6 @@ def test_what_was_decided_is_kept(box: Sandbox, end: str | signal.Signals, code:
     with review(box, size=TALL) as terminal:
         assert "Use bun" in terminal.screen
         leaves(terminal)
-
-
-@pytest.mark.needs("bash")
-def test_ctrl_z_and_fg(box: Sandbox) -> None:
-    """Suspended at a question, the shell has its terminal; back in the foreground an answer is taken."""
-    said_before(box, STRICT, BUN)
-    shell = ["bash", "--norc", "--noprofile", "-i"]
-    with Reviewing(shell, environment(box, PS1="ready> "), box.project, "ready>", size=TALL) as terminal:
-        terminal.press(f"{REFLECT}\r")
-        terminal.asked(STRICT.content)
-        terminal.answer("a", BUN.content)
-        terminal.press(CTRL_Z)
-        terminal.wait_for("Stopped")
-        terminal.press("clear; fg\r")
-        terminal.wait_for("daemon reflect")
-        terminal.press("d\r")
-        terminal.wait_for("dismissed: 1")
-        terminal.press("exit\r")
-        assert terminal.ended() == 0
-    assert statuses(box) == {STRICT.content: "promoted", BUN.content: "dismissed"}
 
 
 @pytest.mark.shows("RULES-13")

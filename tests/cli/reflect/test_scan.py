@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,9 +195,3 @@ def test_the_daemon_reads_no_signals(box: Sandbox) -> None:
         assert not (box.project / ".claude").exists()
         assert not (box.state / "reflect").exists()
     assert texts(asked(box)) == [STRICT]
-
-
-def test_what_is_no_project(box: Sandbox, tmp_path: Path) -> None:
-    """The home folder has no journal, and a folder that is not there is named."""
-    said(reflectd(box, "reflect", "scan", "--dir", str(box.home)), 2, "is no project")
-    said(reflectd(box, "reflect", "scan", "--dir", str(tmp_path / "none")), 2, "there is no folder")

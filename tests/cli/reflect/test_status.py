@@ -115,14 +115,6 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
     assert file.read_text() == before
 
 
-def test_foreign_text_does_nothing_to_the_terminal(box: Sandbox) -> None:
-    """What a person pasted may hold control characters."""
-    heard(box, ("Always run \x1b[2Jlint\x07 first", "high"))
-    text = said(reflectd(box, "reflect", "status"), 0, "lint")
-    assert "\x1b" not in text
-    assert "\x07" not in text
-
-
 @pytest.mark.shows("AC-REFLECT-11", "TR6")
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_reflect_history_shows_all_rules(box: Sandbox) -> None:

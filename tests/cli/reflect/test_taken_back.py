@@ -32,19 +32,6 @@ def shown(box: Sandbox, *args: str) -> dict[str, Any]:
     return found
 
 
-@DRIVEN
-def test_a_change_is_taken_back(box: Sandbox) -> None:
-    """The newest one, byte for byte, after a yes; an undo is undone by its number."""
-    file = box.file("CLAUDE.md", "# Ours, no newline")
-    learned(box, "Use bun")
-    after = file.read_bytes()
-    assert "Undo change 1 (learned rule-001) in CLAUDE.md?" in yes(box, "reflect", "undo")
-    assert file.read_bytes() == b"# Ours, no newline"
-    assert shown(box, "reflect", "history")["rules"] == []
-    yes(box, "reflect", "undo", "2")
-    assert file.read_bytes() == after
-
-
 @pytest.mark.shows("I47")
 @DRIVEN
 def test_an_undo_is_a_person_s_decision_and_never_over_an_edit(box: Sandbox) -> None:
@@ -151,15 +138,3 @@ def test_what_is_dismissed_is_not_suggested_again_until_it_is_restored(box: Sand
     assert [s["status"] for s in journal(box)["signals"]] == ["dismissed"]
     yes(box, "reflect", "restore", signal)
     assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [3]
-
-
-@pytest.mark.shows("I47")
-def test_no_terminal_no_decision(box: Sandbox) -> None:
-    """An agent's shell is none: no signal changes, whatever flags it gives."""
-    (signal,) = said_before(box, LINT)
-    before = journal(box)
-    for action in ("dismiss", "restore"):
-        done = reflectd(box, "reflect", action, signal, stdin=b"y\n")
-        said(done, 2, "is a person's decision: do it on a terminal. Nothing was changed")
-        assert shown(box, "reflect", action, signal)["changed"] is False
-    assert journal(box) == before

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daemon import config
-from daemon.core.consent import Question, shown, wish
+from daemon.core.consent import Question, wish
 from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.learning.rules import feature
 from daemon.learning.rules.feature import FRESH_MS, Rules
@@ -97,20 +97,6 @@ async def test_it_counts_only_soon_and_in_its_session(site: Site) -> None:
     site.clock.ms += FRESH_MS + 1
     with pytest.raises(Rejected, match="told of no answer"):
         await site.spend()
-
-
-async def test_a_typed_wish_counts_each_time_that_it_is_typed(site: Site) -> None:
-    """And no other wish; a command that changes nothing is not kept."""
-    await site.types("status", "m8")
-    await site.types()
-    assert await site.spend(WISH.digest) == "typed"
-    for digest in (WISH.digest, wish("learn", "Use bun", "--soft").digest):
-        with pytest.raises(Rejected):
-            await site.spend(digest)
-    await site.types(message="m10")
-    assert await site.spend(WISH.digest) == "typed"
-    rows = site.sim.daemon.db.read("SELECT kind, spent > 0 FROM consents", ())
-    assert sorted(rows) == [("typed", 1), ("typed", 1)]
 
 
 async def test_only_digests_are_kept_and_not_for_long(site: Site) -> None:
@@ -243,8 +229,3 @@ async def test_a_bare_reflect_of_our_own_is_no_work(tmp_path: Path) -> None:
     assert task() == "p3"
     assert not site.feature.told("s1", wish("learn", "y").digest, 0)
     await site.sim.stop()
-
-
-def test_the_question_of_these_tests_is_one_of_ours() -> None:
-    """What a host shows of it has its digest."""
-    assert [q.digest for q in shown([FORM])] == [QUESTION.digest]
