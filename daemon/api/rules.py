@@ -1,4 +1,4 @@
-"""What a person keeps correcting, as a library: signals out of a transcript, without a daemon (docs/api.md).
+"""A person's corrections as a library: signals out of a transcript, without a daemon (docs/api.md).
 
 It reads and changes nothing, and asks no model: signals are found by the keywords of the requirements (TR3),
 and their content is what the person said. `reflectd reflect` has a model read and word them.
@@ -58,7 +58,7 @@ def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
 
 
 def _said_in(path: Path) -> list[Said]:
-    """What a person said in a whole transcript. Raises ``UserError``."""
+    """The messages of a person in a whole transcript. Raises ``UserError``."""
     from ..hosts.claude_code.past import said_in
 
     said: list[Said] = []

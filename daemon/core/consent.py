@@ -1,4 +1,4 @@
-"""What a person agreed to inside a host: the form of our questions, of their answers, and of typed commands.
+"""A person's consent inside a host: the form of our questions, of their answers, and of typed commands.
 
 A question counts only if it is, byte for byte, the one that reflectd made: its text, its heading, each option
 and nothing else. So both sides compare digests, and nobody keeps the text of anybody's questions. Pure. What
@@ -38,7 +38,7 @@ class Question:
 
     @property
     def digest(self) -> str:
-        """What a host's record of it must come to."""
+        """The digest that a host's record of it must have."""
         return _digest([self.text, self.header, [list(option) for option in self.options]])
 
     def form(self, several: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _pair(option: object) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person wants done, in their own words: an action with its words and flags."""
+    """A person's wish in their own words: an action with its words and flags."""
 
     verb: str
     words: str
@@ -145,7 +145,7 @@ def wish(verb: str, words: str, *flags: str) -> Wish:
 
 
 def typed(arguments: str) -> Wish | None:
-    """What a person typed behind `/reflect`; None when that changes nothing by itself.
+    """The wish that a person typed behind `/reflect`; None when that changes nothing by itself.
 
     Flags count before the words and behind them, not among them.
     """

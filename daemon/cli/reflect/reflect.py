@@ -1,4 +1,4 @@
-"""``reflectd reflect``: what a person keeps correcting. Its actions, and what they do on a terminal.
+"""The parser of ``reflectd reflect`` and its actions.
 
 Each change asks the person at the terminal. Inside a host an action becomes a question for the host's own
 tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing. Exit codes: 0

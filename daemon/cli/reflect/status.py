@@ -199,7 +199,7 @@ def worn_lines(rules: LearnedRules, look: Look, paint: Paint, *, suggested: bool
 
 
 def _wear_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
-    """What speaks against a rule, for a person; nothing when nothing does."""
+    """The facts against a rule, for a person."""
     lines: list[str] = []
     if worn is not None and worn.contradicted:
         by = ", ".join(short(name, 40) for name in worn.by[:3])

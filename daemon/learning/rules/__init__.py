@@ -1,1 +1,1 @@
-"""What a person keeps correcting: signals in their words, patterns, the journal, rules."""
+"""Rules and preferences: signals in a person's words, patterns, the journal, the files."""

@@ -74,7 +74,7 @@ class Preferences(Feature):
         self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
 
     def has_context(self, directory: str) -> Mapping[Place, int]:
-        """Where the person vouched for one. Asked with each batch of a host's events."""
+        """A place, where the person vouched for a preference. Asked with each batch of a host's events."""
         return {"context": 0} if self._state(directory).has("preferences") else {}
 
     async def prepare_context(self, s: Session, moment: Moment) -> None:

@@ -110,7 +110,7 @@ def checked(found: object) -> Journal:
 
 
 class Sighting(NamedTuple):
-    """Where a text was said. ``session``: the host's id. ``message``: a digest."""
+    """A place where a text was said. ``session``: the host's id. ``message``: a digest."""
 
     session: str
     message: str
@@ -121,7 +121,7 @@ class Sighting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a text counts. ``content``: its wording. ``against``: ids of the rules that it contradicts."""
+    """The meaning of a text. ``content``: its wording. ``against``: ids of rules that it contradicts."""
 
     type: Kind
     content: str

@@ -271,12 +271,12 @@ class ProjectJournal:
         return [waiting[key] for key in dict.fromkeys(keys)]
 
     def cursors(self, journal: Journal) -> Json:
-        """Where reading stopped in each file, by its path; nothing when that was for another journal."""
+        """The cursors of files, by path; nothing when they are of another journal."""
         files = self._of_journal("cursors", journal).get("files")
         return dict(files) if isinstance(files, dict) else {}
 
     def _of_journal(self, name: Literal["cursors", "quotes"], journal: Journal) -> Json:
-        """What is kept for this journal; nothing of another one, which gave the same ids to others."""
+        """The entries of this journal; nothing of another one, which gave the same ids to others."""
         found = self.state.load(name)
         return found if found.get(CREATED) == journal.get("created", "") else {}
 

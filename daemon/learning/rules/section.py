@@ -49,7 +49,7 @@ class Line:
 
     @property
     def blank(self) -> bool:
-        """Whether nothing is seen in it."""
+        """Says whether nothing is seen in it."""
         return not self.text.strip(" \t")
 
     @property
@@ -64,7 +64,7 @@ class Line:
 
     @property
     def is_item(self) -> bool:
-        """Whether it begins an item of a list."""
+        """Says whether it begins an item of a list."""
         return not self.code and _ITEM.match(self.text) is not None
 
 
@@ -115,7 +115,7 @@ def scan(text: str) -> list[Line]:
 
 
 def _raw(shown: str) -> tuple[str, bool]:
-    """What ends the comment or raw block that is still open after this line, and whether the line begins
+    """The end of the comment or raw block that is still open after this line, and whether the line begins
     one.
     """
     if shown.lstrip(" ").startswith("<!--") and len(shown) - len(shown.lstrip(" ")) < 4:
@@ -156,7 +156,7 @@ def _underlined(lines: list[Line]) -> list[Line]:
 CHARS: Final = 500  # of a rule's text
 REASON_CHARS: Final = 200
 BEGIN: Final = re.compile(r" {0,3}[-*+][ \t]+(?:\*\*|__)\[(rule-\d{1,9})\](?:\*\*|__)[ \t]+(?=\S)")
-"""How a rule's line begins; group 1 is the id."""
+"""The beginning of a rule's line; group 1 is the id."""
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
 _LEARNED: Final = re.compile(rf"\(learned: ({_DATE})\)$")
 _ARCHIVED: Final = re.compile(rf"\(archived: ({_DATE})(?:\)$|, reason: )")
@@ -231,7 +231,7 @@ _DECORATION: Final = re.compile(r"[\s>|\ufeff]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(
 
 
 class Form(NamedTuple):
-    """How a section is headed. ``note`` and ``archive_note`` are comments below the headings."""
+    """The headings of a section. ``note`` and ``archive_note`` are comments below the headings."""
 
     title: str
     note: str
@@ -282,11 +282,11 @@ class Document:
 
     @property
     def there(self) -> bool:
-        """Whether it has the section."""
+        """Says whether it has the section."""
         return bool(self._sections)
 
     def own(self) -> list[Own]:
-        """What a person wrote in it, by blocks: paragraphs, items of lists. No code, no headings."""
+        """A person's own words in it, by blocks: paragraphs, items of lists. No code, no headings."""
         ours = {i for r in self.rules for i in range(r.line - 1, r.line - 1 + r.lines)}
         inside = {i: p.kind or "section" for p in self._parts for i in range(p.start, p.end)}
         found: list[Own] = []
@@ -375,7 +375,7 @@ class Document:
 
     @staticmethod
     def _continues(line: Line) -> bool:
-        """Whether the line goes on with the paragraph of an item above it, as a formatter wraps one."""
+        """Says whether the line goes on with the paragraph of an item above it, as a formatter wraps one."""
         return not (line.blank or line.code or line.level or line.is_item) and line.indent >= 2
 
     def _below(self, start: int, end: int) -> int:
