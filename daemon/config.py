@@ -30,6 +30,7 @@ from .core.settings import (
     Setting,
     Settings,
     Value,
+    flag_of,
     settings_table,
     toml,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "Settings",
     "digests",
     "explain",
+    "flag_of",
     "from_text",
     "load",
     "load_project",
@@ -156,7 +158,9 @@ def from_text(
         left_out += [*problems, *(_wrong(g) for g in given if not g.setting.valid(g.value))]
         problems, given = [], [g for g in given if g.setting.valid(g.value)]
     for key, value in (flags or {}).items():
-        if value is not None:
+        if value is not None and key in GONE:
+            ignored.append(f"{flag_of(key)}: {_gone(key)}")
+        elif value is not None:
             setting = SETTINGS[key]
             given.append(
                 _Given(setting, setting.parse(value) if isinstance(value, str) else value, setting.flag)

@@ -55,13 +55,13 @@ def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", sorted(config.GONE))
 def test_a_setting_of_an_earlier_version_stops_nothing(key: str) -> None:
-    """It is named in one line with what counts instead, in the file, the environment and a project."""
+    """It is named in one line with what counts instead: in file, environment, flag and project."""
     assert key not in config.SETTINGS
     env = {f"REFLECTD_{key.replace('.', '_').upper()}": "x"}
-    settings = config.from_text(f"{key} = 'x'", name="f.toml", env=env)
+    settings = config.from_text(f"{key} = 'x'", name="f.toml", env=env, flags={key: "x"})
     assert settings == Settings()
     assert [line.partition(" is gone and ignored (")[0] for line in settings.ignored] == [
-        f"f.toml: {key}", f"{next(iter(env))}: {key}",
+        f"f.toml: {key}", f"{next(iter(env))}: {key}", f"{config.flag_of(key)}: {key}",
     ]  # fmt: skip
     _, problems = config.tighten(Settings(), f"{key} = 1")
     assert problems == [f".reflection/config.toml: {config.GONE_TEXT.format(key=key, now=config.GONE[key])}"]

@@ -38,7 +38,7 @@ class Setting:
     @property
     def flag(self) -> str:
         """Its command-line flag."""
-        return "--" + self.key.replace(".", "-").replace("_", "-")
+        return flag_of(self.key)
 
     @property
     def allowed(self) -> str:
@@ -99,6 +99,11 @@ class Setting:
             digits = text.strip()
             return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else text
         return text
+
+
+def flag_of(key: str) -> str:
+    """The command-line flag of a setting."""
+    return "--" + key.replace(".", "-").replace("_", "-")
 
 
 def names(text: str) -> tuple[str, ...]:

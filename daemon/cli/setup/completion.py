@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...client import request
 from ...core.errors import ReflectdError
-from ...core.settings import SETTINGS
+from ...core.settings import GONE, SETTINGS
 from ...paths import find_socket
 from ..settings import add_flags, look
 
@@ -125,7 +125,7 @@ def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[t
     for action in actions:
         if not last.startswith("-"):
             yield from () if action.option_strings else _values(action, args)
-        elif action.option_strings:
+        elif action.option_strings and action.dest.removeprefix("set:") not in GONE:
             setting = SETTINGS.get(action.dest.removeprefix("set:"))
             text = setting.doc if setting else (action.help or "").replace("%%", "%")
             yield from ((name, " ".join(text.split())) for name in action.option_strings)
