@@ -10,7 +10,6 @@ not of their columns' types is moved to the table ``unreadable``: ``opened.rows`
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import queue
 import secrets
@@ -68,19 +67,6 @@ def set_aside(c: sqlite3.Connection, now: int) -> dict[str, int]:
         found[table] = c.execute(f"DELETE FROM {table} WHERE {damaged}").rowcount
         c.execute("COMMIT")
     return found
-
-
-def lacking(c: sqlite3.Connection, whole: sqlite3.Connection) -> str:
-    """A table or column of ``whole`` that ``c`` does not have; "" when it has all."""
-    return min(_shape(whole) - _shape(c), default="")
-
-
-def _shape(c: sqlite3.Connection) -> set[str]:
-    query = (
-        "SELECT t.name || '.' || i.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS i "
-        "WHERE t.type = 'table'"
-    )
-    return {name for (name,) in c.execute(query)}
 
 
 def _damaged(name: str, kind: str, needed: int) -> str:
@@ -144,11 +130,11 @@ class Syncs:
         os.close(self._fd)
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # some file systems can't
+        with suppress(OSError):  # some file systems can't
             sync_folder(self._folder)  # the WAL may be new; SQLite would do it with the first sync of its own
         while (asked := self._queue.get()) is not None:
             waiting: list[Waiting | None] = [asked]
-            with contextlib.suppress(queue.Empty):
+            with suppress(queue.Empty):
                 while waiting[-1] is not None:
                     waiting.append(self._queue.get_nowait())
             error: OSError | None = None
@@ -159,7 +145,7 @@ class Syncs:
             for each in waiting:
                 if each is None:
                     return
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     each[0].call_soon_threadsafe(_synced, each[1], error)
 
 
@@ -197,7 +183,7 @@ class Checkpoints:
 
     def _run(self) -> None:
         while self._wanted.get():
-            with contextlib.suppress(sqlite3.Error):  # the next one, or the writer, tries again
+            with suppress(sqlite3.Error):  # the next one, or the writer, tries again
                 self._move()
 
     def _move(self) -> None:
@@ -378,7 +364,7 @@ class Database:
         self._thread.join()
         self._syncs.close()
         self._checkpoints.close()
-        with contextlib.suppress(sqlite3.Error):
+        with suppress(sqlite3.Error):
             self._conn.execute("PRAGMA optimize")
         self._reader.close()
         self._conn.close()
@@ -425,7 +411,7 @@ class Database:
                 job.changed = c.total_changes - before
             c.execute("COMMIT")
         except BaseException:
-            with contextlib.suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):
                 c.execute("ROLLBACK")
             raise
         self._checkpoints.committed()
@@ -435,7 +421,7 @@ def _resolve(jobs: list[_Job]) -> None:
     loops = {job.loop for job in jobs}
     for loop in loops:
         mine = [job for job in jobs if job.loop is loop]
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_answer, mine)
 
 
@@ -479,10 +465,14 @@ def _open(path: Path, now: int) -> tuple[sqlite3.Connection, dict[str, int]]:
 
 
 def _missing(c: sqlite3.Connection) -> str:
-    """A table or column that a new database has and this one lacks."""
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
+    """A table or column that a new database has and this one lacks; "" when it has all."""
+    query = (
+        "SELECT t.name || '.' || i.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS i "
+        "WHERE t.type = 'table'"
+    )
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
         migrate(whole, Path(":memory:"))
-        return lacking(c, whole)
+        return min((name for (name,) in {*whole.execute(query)} - {*c.execute(query)}), default="")
 
 
 def migrate(
@@ -515,7 +505,7 @@ def migrate(
             c.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
             c.execute("COMMIT")
         except BaseException:
-            with contextlib.suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):
                 c.execute("ROLLBACK")
             raise
     if copied:
