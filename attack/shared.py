@@ -18,6 +18,7 @@ from attack.outcome import Deadline, Outcome
 from attack.stalls import STALL_S, Pulse
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox
+from harness.machine.waiting import wait_until
 from tests.support.machine.postgres import Postgres, start, stop
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ async def _attacked(
     own = {"directory": str(box.project), "query": TASK, "reward": -1.0, "reflection": f"Lesson: {OWN}"}
     id_ = daemon.call("POST", "/v1/features/memory/add", own)["episode"]["id"]
     daemon.call("POST", "/v1/features/memory/settle", {"ids": [id_], "yes": True})
+    made = "SELECT to_regclass('reflectd.episode_memory')"
+    await asyncio.to_thread(wait_until, lambda: bool(server.run(made, database)), "the tables on the server")
     pulse, rows = Pulse(daemon, box), 1
     pulse.start()
     worst = 0.0
