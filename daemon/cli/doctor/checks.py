@@ -524,9 +524,9 @@ def database(about: About) -> Iterator[Check]:
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
 
 
-def told(about: About) -> Iterator[Check]:
-    """What the running daemon tells: that the clock keeps it from deleting what is too old, and replies of
-    models that could not be parsed (dead letters).
+def said_by_the_daemon(about: About) -> Iterator[Check]:
+    """Two warnings of the running daemon: its clock keeps it from deleting old rows; replies of models could
+    not be parsed (dead letters).
     """
     status = about.status or {}
     for stands in status.get("standstill", ()):
@@ -565,6 +565,6 @@ CHECKS = {
     "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
     "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "providers": providers,
     "judge": judges, "learning": learning, "embeddings": embeddings, "database": database,
-    "status": told, "log": errors_logged,
+    "status": said_by_the_daemon, "log": errors_logged,
 }  # fmt: skip
 """Those that need settings, in the order in which a person would mend what they find."""

@@ -352,8 +352,6 @@ def _tell(
         print(report.diff, end="")
     else:
         say(SAID[report.action].format(file=report.file))
-        if report.line:
-            say(f"  {'loaded:' if args.remove else 'loads: '} {report.line}")
         if report.backup:
             say(f"  backup: {report.backup} (the same command with --undo restores it)")
     if report.command.told:

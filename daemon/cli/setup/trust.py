@@ -184,17 +184,14 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
     if args.json:
         print_json({"projects": found})
         return 0
-    _rows(found, "prompts", {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"})
-    if not found:
-        print("You trust no project.")
-    return 0
-
-
-def _rows(found: list[dict[str, object]], kind: str, more: dict[str, str]) -> None:
+    more = {"changed": "run `reflectd trust` there", "gone": "it brings no prompts"}
     for row in found:
         state = str(row["state"])
         unused = f", so not used: {more[state]}" if state in more else ""
-        print(f"{visible(row['directory'])}  {kind}: {state}{unused}")
+        print(f"{visible(row['directory'])}  prompts: {state}{unused}")
+    if not found:
+        print("You trust no project.")
+    return 0
 
 
 def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
