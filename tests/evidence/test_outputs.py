@@ -12,10 +12,8 @@ from daemon.evidence.outputs import (
     MAX_GIT,
     MAX_LINE,
     MAX_STRONG,
-    MAX_TESTS,
     MAX_WEAK,
     clean,
-    code_line,
     failed_tests,
     failure_lines,
     git_lines,
@@ -45,22 +43,6 @@ def test_a_line_is_one_short_line(text: str, limit: int) -> None:
     assert not CONTROL.search(line)
     assert line.splitlines() in ([], [line])
     assert one_line(line, limit) == line
-
-
-@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
-def test_a_short_line_keeps_its_words(text: str) -> None:
-    """What needs no cut and has no control character stays, but for spaces."""
-    plain = CONTROL.sub("", text)
-    assert one_line(plain).split() == one_line(plain.strip()).split()
-    assert one_line("two  words\tand more") == "two words and more"
-
-
-def test_long_lines_and_code() -> None:
-    """A long line keeps both ends. Code keeps its indentation, up to a limit."""
-    line = one_line("BEGIN " + "x" * 500 + " END", 60)
-    assert (line[:7], line[-5:], "…" in line) == ("BEGIN x", "x END", True)
-    assert code_line("    return x") == "    return x"
-    assert code_line(" " * 500 + "x") == " " * 12 + "x"
 
 
 @pytest.mark.parametrize(
@@ -139,11 +121,6 @@ def test_the_last_lines() -> None:
 def test_names_of_failed_tests(output: str, names: list[str]) -> None:
     """Of each runner, each name once."""
     assert list(failed_tests(f"{output}\n{output}")) == names
-
-
-def test_names_are_bounded() -> None:
-    """A run in which all fails names some."""
-    assert len(failed_tests("\n".join(f"FAILED a.py::test_{i}" for i in range(900)))) == MAX_TESTS
 
 
 @given(text=st.text(max_size=400))
