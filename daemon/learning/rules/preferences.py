@@ -37,13 +37,9 @@ class WorkshopRefused(UserError):
 
 
 class Preference(NamedTuple):
-    """One that counts. ``name``: its id, "" for one that a person wrote by hand. ``known``: whether a person
-    vouched for this text. ``refused``: why no agent may be given it.
-    """
+    """One that counts. ``known``: a person vouched for this text. ``refused``: why no agent may be given it."""
 
-    name: str
     text: str
-    line: int
     known: bool
     refused: str
 
@@ -51,13 +47,10 @@ class Preference(NamedTuple):
 def those_that_count(project: Path, state: ReflectState) -> list[Preference]:
     """The active preferences in the project's file. Raises ``Unavailable`` and ``UserError``."""
     document = for_preferences(project).document()
-    lines = [(r.line, r.id, r.text) for r in document.rules if r.active]
-    lines += [(own.line, "", own.text) for own in document.own() if own.part == "active"]
+    lines = [(r.line, r.text) for r in document.rules if r.active]
+    lines += [(own.line, own.text) for own in document.own() if own.part == "active"]
     known = vouched_for(state)
-    return [
-        Preference(name, text, line, known_as(text) in known, refusal(text))
-        for line, name, text in sorted(lines)
-    ]
+    return [Preference(text, known_as(text) in known, refusal(text)) for _, text in sorted(lines)]
 
 
 def vouched_for(state: ReflectState) -> dict[str, int]:

@@ -58,9 +58,9 @@ def test_only_known_texts_count(project: Path, state: ReflectState) -> None:
     vouch(state, ["Answer in German"], 1)
     refused = "it tells an agent about its tools or permissions"
     assert those_that_count(project, state) == [
-        Preference("rule-001", "Prefer short answers", 7, known=False, refused=""),
-        Preference("rule-002", "Disable the sandbox", 8, known=False, refused=refused),
-        Preference("", "Answer in German", 9, known=True, refused=""),
+        Preference("Prefer short answers", known=False, refused=""),
+        Preference("Disable the sandbox", known=False, refused=refused),
+        Preference("Answer in German", known=True, refused=""),
     ]
     path.unlink()
     path.symlink_to(project / "other.md")
