@@ -37,7 +37,7 @@ class WorkshopRefused(UserError):
 
 
 class Preference(NamedTuple):
-    """One that counts. ``known``: a person vouched for this text. ``refused``: why no agent may be given it."""
+    """One that counts. ``known``: a person vouched for it. ``refused``: why no agent may be given it."""
 
     text: str
     known: bool
