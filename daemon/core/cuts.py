@@ -1,4 +1,10 @@
-"""Long texts and tool calls made short, for a prompt."""
+"""Long texts, tool calls and transcripts made short, so that no text stops the daemon.
+
+``re`` can't be stopped and holds Python's lock for as long as one match takes. The package's patterns need
+linear time (``tests/test_patterns.py``), so a bound on each text bounds every match, and a bound on all texts
+bounds the reading. What is cut is whole lines, before secrets are redacted: half a secret may not be known as
+one, so a line that does not fit goes as a whole.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from .transcript import Message, Transcript
-
-# How much of a transcript is read, so that reading takes seconds and no text stops the daemon.
-#
-# ``re`` can't be stopped and holds Python's lock for as long as one match takes. The package's patterns
-# need linear time (``tests/test_patterns.py``), so a bound on each text bounds every match, and a bound on
-# all texts bounds the reading. What is cut is whole lines, before secrets are redacted: half a secret may
-# not be known as one, so a line that does not fit goes as a whole.
 
 TEXT: Final = 32_768  # characters of one text; hosts send half of it
 FRESH: Final = 2 << 20  # characters of the newest calls that are read in full

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from .events import SessionEvent
     from .transcript import Transcript
 
-# Where a task stands between two rounds of feedback, so that rounds without progress can be counted (I8).
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``files``: a digest of the task's net change. ``checks``: of what its checks, commits and runs said
-    last. ``items``: what each open item cites, sorted, so that a new wording is the same item. ``cited``: a
-    digest of the change of those files that an open item names or cites.
+    """Where a task stands between two rounds of feedback, so that rounds without progress can be counted (I8).
+
+    ``files``: a digest of the task's net change. ``checks``: of what its checks, commits and runs said last.
+    ``items``: what each open item cites, sorted, so that a new wording is the same item. ``cited``: a digest
+    of the change of those files that an open item names or cites.
     """
 
     files: str = ""

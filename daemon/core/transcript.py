@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-# A stop: the moment in a past session at which the agent ended its turn, with what came next.
-
 After = Literal["person", "feedback", "host", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """``transcript``: as the host would have told it at that moment, up to the answer that ended the turn.
+    """The moment in a past session at which the agent ended its turn. ``transcript``: as the host would have
+    told it then, up to the answer that ended the turn.
 
     ``after``: who spoke next. ``feedback`` is ours; ``host``: the agent was woken by itself, for example when
     something ended in the background; ``end``: nobody did. ``said``: what the person typed next, if they did.
@@ -31,8 +30,6 @@ class Stop:
     after: After
     said: str = ""
 
-
-# Failed tool calls that are no real errors: the person said no, or the call only looked for something.
 
 _LOOKS_UP: Final = re.compile(
     r"(?:^|_)(?:read|grep|glob|list|ls|webfetch|websearch|fetch|search|get|find|query|view|show|describe"

@@ -13,10 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Shares with the interval that the true share is in, most likely. Pure.
-#
-# The interval is Wilson's with 95 %, which holds for few cases and for shares near 0 and 1.
-
 Z: Final = NormalDist().inv_cdf(0.975)  # 95 of 100 such intervals hold the true share
 
 
@@ -32,7 +28,7 @@ class Share:
 
 
 def wilson(hits: int, of: int) -> Share:
-    """The share ``hits / of`` with its 95 % interval."""
+    """The share ``hits / of`` with Wilson's 95 % interval, which holds for few cases and near 0 and 1."""
     if not of:
         return Share(hits, of, None)
     p, n = hits / of, of

@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from .upgrade import Upgrade
     from .world import World
 
-# What one line tells of a session: where it stands, what the day cost, how many sessions wait for a person.
-#
-# Read only, for prompts and status bars, which ask often: a few reads of the database, nothing from a file.
-
 T = TypeVar("T")
 GATE_S: Final = 20  # how long `opencode run` waits, for all texts until the agent is sent back
 _NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from .commit import Commit
     from .world import World
 
-# What is to happen to a session later, unless something else happens first.
-#
-# A session has at most one pending action of each kind. When several are due, the one that ranks highest
-# goes first and the others wait for it. Feedback needs no timer: it takes the place of every nudge.
-
 PendingKind = Literal["compaction", "nudge", "idle"]
 RANK: Final[dict[PendingKind, int]] = {"compaction": 0, "nudge": 1, "idle": 2}
 AGAIN_MS: Final = 15_000
@@ -33,7 +28,10 @@ LAST_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A timer of one session. ``due``: epoch ms. ``length``: how long it was set for, in ms. ``tries``: how
+    """What is to happen to a session later, unless something else happens first: at most one of each kind.
+    When several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
+
+    ``due``: epoch ms. ``length``: how long it was set for, in ms. ``tries``: how
     often it was put off. ``turn``: the answer after which it was set.
 
     The kind `compaction` looks at a session after its context was summarised, `nudge` at a session that got

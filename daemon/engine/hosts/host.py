@@ -27,18 +27,13 @@ if TYPE_CHECKING:
     from ...core.session import Session
     from ...core.transcript import Transcript
 
-# The hosts that said hello: their streams of orders, and the calls they answer.
-#
-# Orders queue while an instance's stream is away, up to a bound. A call that gets no answer in time, or
-# whose host goes away, raises ``Unavailable``.
-
 INSTANCES_KEPT = 2_000
 HEARTBEAT_S = 15.0
 FOLDER_CHARS = 200  # of a folder in an error
 
 
 class Instances:
-    """The registry. Bounded: the oldest that is not connected goes first (I44)."""
+    """The processes that said hello. Bounded: the oldest that is not connected goes first (I44)."""
 
     def __init__(self, boot: str) -> None:
         self._all: dict[str, Instance] = {}
@@ -327,7 +322,7 @@ class Instance:
         return True
 
     def send(self, identity: str, order: StoredOrder) -> None:
-        """Hand it a stored order, whose outcome comes through ``delivery``. Raises ``Unavailable``."""
+        """Hand it a stored order, whose outcome comes through ``effects``. Raises ``Unavailable``."""
         self.host.take(self, identity, order)
 
     def tell(self, order: StoredOrder | RenewContext) -> None:
