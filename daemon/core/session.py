@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a task stands between two rounds of feedback, so that rounds without progress can be counted (I8).
+    """Where a task stands between two rounds of feedback: rounds without progress are counted (I8).
 
     ``files``: a digest of the task's net change. ``checks``: of what its checks, commits and runs said last.
     ``items``: what each open item cites, sorted, so that a new wording is the same item. ``cited``: a digest
