@@ -1,6 +1,6 @@
 """A model provider on loopback that says what a test scripted, over the real wire formats.
 
-It speaks OpenAI chat completions and Anthropic messages, streamed or not. A test queues
+It speaks OpenAI chat completions, OpenAI responses (as Codex asks them) and Anthropic messages, streamed or not. A test queues
 steps; one request takes one step. It never invents an answer: a request nobody scripted is kept in
 ``unscripted`` and refused with a 400, so a prompt too many fails the test. It runs in its own thread,
 with its own loop, so that plain tests can use it.
@@ -24,11 +24,13 @@ from aiohttp import ClientConnectionResetError, web
 
 from harness.machine.waiting import PATIENCE_S
 
+Wire = Literal["openai", "anthropic", "responses"]
 Kind = Literal["main", "agent", "title", "compaction", "judge", "api"]
 TITLE = "A scripted title"
 SUMMARY = "Summary: the work so far was scripted."
 CLAUDE_SESSION, CLAUDE_AGENT = "x-claude-code-session-id", "x-claude-code-agent-id"
-SESSION_HEADERS = ("x-session-affinity", "x-opencode-session", CLAUDE_SESSION)
+CODEX_SESSION, CODEX_TURN = "session-id", "x-codex-turn-metadata"
+SESSION_HEADERS = ("x-session-affinity", "x-opencode-session", CLAUDE_SESSION, CODEX_SESSION)
 NO_REAL_TOOLS = {"StructuredOutput", "DeferredToolPlaceholder"}
 ANTHROPIC_ERRORS = {
     400: "invalid_request_error",
@@ -114,7 +116,7 @@ class Request:
 
     n: int
     t: float
-    wire: Literal["openai", "anthropic"]
+    wire: Wire
     kind: Kind
     model: str
     session: str
@@ -286,6 +288,8 @@ class ModelServer:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._openai)
         app.router.add_post("/v1/messages", self._anthropic)
+        app.router.add_post("/v1/responses", self._responses)
+        app.router.add_get("/v1/models", _no_models)
         app.router.add_post("/v1/messages/count_tokens", _count_tokens)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await runner.setup()
@@ -343,6 +347,13 @@ class ModelServer:
     def _kind(self, system: str, tools: list[str], prompt: str, raw: web.Request) -> Kind:
         if CLAUDE_SESSION in raw.headers:
             return _kind_of_claude(system, tools, prompt, raw.headers.get(CLAUDE_AGENT, ""))
+        if CODEX_TURN in raw.headers:
+            told = json.loads(raw.headers[CODEX_TURN])
+            if told.get("request_kind") == "compaction":
+                return "compaction"
+            if not tools and "single-line task title" in prompt:
+                return "title"
+            return "agent" if told.get("thread_source") == "subagent" else "main"
         session = _session(raw)
         if system.startswith("You are a title generator"):
             return "title"
@@ -352,10 +363,14 @@ class ModelServer:
             return "compaction"
         return "judge" if session else "api"
 
-    def _request(
-        self, raw: web.Request, wire: Literal["openai", "anthropic"], body: dict[str, Any]
-    ) -> Request:
-        if wire == "openai":
+    def _request(self, raw: web.Request, wire: Wire, body: dict[str, Any]) -> Request:
+        if wire == "responses":
+            messages = [_as_message(item) for item in body["input"]]
+            system, tools = (
+                body.get("instructions") or "",
+                [t.get("name", t["type"]) for t in body.get("tools") or []],
+            )
+        elif wire == "openai":
             messages = [m for m in body["messages"] if m["role"] != "system"]
             system = "\n".join(text_of(m["content"]) for m in body["messages"] if m["role"] == "system")
             tools = [t["function"]["name"] for t in body.get("tools") or []]
@@ -408,6 +423,26 @@ class ModelServer:
             return web.json_response(frame.whole(step, words))
         return await _stream(raw, step, request, frame)
 
+    async def _responses(self, raw: web.Request) -> web.StreamResponse:
+        body = await raw.json()
+        request = self._request(raw, "responses", body)
+        step = self._take(request)
+        if isinstance(step, Fail):
+            return web.json_response({"error": {"message": step.message}}, status=step.status)
+        return await _stream(raw, step, request, _Responses())
+
+
+async def _no_models(raw: web.Request) -> web.Response:
+    """Codex asks for a catalogue of models: none, so it takes what it knows."""
+    return web.json_response({"object": "list", "data": [], "models": []})
+
+
+def _as_message(item: dict[str, Any]) -> dict[str, Any]:
+    """An item of a Responses request as a message: its texts are named as in the other wires."""
+    content = item.get("content") or []
+    texts = [{"type": "text", "text": part.get("text", "")} for part in content if isinstance(part, dict)]
+    return {"role": item.get("role", item["type"]), "content": texts}
+
 
 async def _count_tokens(raw: web.Request) -> web.Response:
     """What Claude Code asks before it shows how full the context is: four characters a token."""
@@ -457,7 +492,7 @@ async def _words(step: Step, request: Request) -> Any:
 
 
 async def _stream(
-    raw: web.Request, step: Step, request: Request, frame: _OpenAI | _Anthropic
+    raw: web.Request, step: Step, request: Request, frame: _OpenAI | _Anthropic | _Responses
 ) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     try:
@@ -590,6 +625,52 @@ class _Anthropic:
         end = {"stop_reason": stop, "stop_sequence": None}
         out += self._event("message_delta", delta=end, usage={"output_tokens": _told(step).tokens_out})
         return out + self._event("message_stop")
+
+
+class _Responses:
+    """Frames of ``/v1/responses``: the items come whole, when the last word was said. The text of a call is an
+    answer of its own before it.
+    """
+
+    def __init__(self) -> None:
+        self.id, self.words = f"resp_{uuid.uuid4().hex[:12]}", ""
+
+    @staticmethod
+    def _event(kind: str, **more: Any) -> bytes:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind} | more)}\n\n".encode()
+
+    def start(self, step: Step) -> bytes:
+        return self._event("response.created", response={"id": self.id})
+
+    def word(self, word: str) -> bytes:
+        self.words += word
+        return b": a word\n\n"
+
+    def end(self, step: Step) -> bytes:
+        name = uuid.uuid4().hex[:12]
+        items: list[dict[str, Any]] = []
+        if self.words or not isinstance(step, Tool):
+            said = {"type": "output_text", "text": self.words, "annotations": []}
+            message = {"type": "message", "role": "assistant", "id": f"msg_{name}"}
+            items.append(message | {"status": "completed", "content": [said]})
+        if isinstance(step, Tool):
+            space, _, tool = step.name.rpartition(".")
+            call = {"type": "function_call", "id": f"fc_{name}", "call_id": f"call_{name}", "name": tool}
+            call |= {"namespace": space} if space else {}
+            items.append(call | {"arguments": json.dumps(step.args)})
+        used = _told(step)
+        usage = {
+            "input_tokens": used.tokens_in,
+            "input_tokens_details": {"cached_tokens": used.cached},
+            "output_tokens": used.tokens_out,
+            "output_tokens_details": {"reasoning_tokens": used.thought},
+            "total_tokens": used.tokens_in + used.tokens_out,
+        }
+        done = [
+            self._event("response.output_item.done", output_index=n, item=item)
+            for n, item in enumerate(items)
+        ]
+        return b"".join(done) + self._event("response.completed", response={"id": self.id, "usage": usage})
 
 
 def _told(step: Step) -> Text:

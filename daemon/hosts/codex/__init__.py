@@ -1,0 +1,1 @@
+"""The Codex CLI as a host: its hooks and its rollout files."""

@@ -1,0 +1,158 @@
+"""Codex's hook calls (``POST /v1/hooks/<Event>?host=codex``) as core events.
+
+Owns the names and the fields of the hooks. Keeps no state and does no I/O. A hook is only a hint: the rollout
+counts. An unknown hook gives no event and an unknown field is skipped (I36). A body of another form raises
+``BadReply``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from ...core import events as ev
+from ...core.errors import BadReply
+from ..wire import decode, text_or_empty
+from .lines import ORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_BODY: Final = 8 << 20
+MAX_NAME: Final = 200
+MAX_PATH: Final = 4_096
+MAX_TEXT: Final = 100_000
+ASKED: Final = "permission"  # a request of Codex has no id, so at most one is open
+QUESTION: Final = "request_user_input"
+EVENTS: Final = frozenset({
+    "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "PreCompact",
+    "PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt", "SessionEnd",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One hook call. A field that Codex does not send is empty.
+
+    ``turn``: Codex's id of the turn. ``final``: the agent's last message. ``agent``: the sub-agent that it is
+    about. ``headless``: whether ``REFLECTD_HEADLESS`` asks to judge ``codex exec`` too. ``pid``: the host's
+    process, 0 if unknown.
+    """
+
+    event: str
+    session: str
+    rollout: str = ""
+    directory: str = ""
+    turn: str = ""
+    prompt: str = ""
+    final: str = ""
+    source: str = ""
+    plan: bool = False
+    agent: str = ""
+    tool: str = ""
+    call: str = ""
+    pid: int = 0
+    headless: bool = False
+
+    @property
+    def typed(self) -> bool:
+        """Whether a person may have typed the prompt: no order of ours stands in it (I9)."""
+        return not self.agent and not ORDER.search(self.prompt)
+
+
+class _Body(Struct):
+    """The fields as they came. Each is checked before it is used."""
+
+    session_id: Any = None
+    transcript_path: Any = None
+    cwd: Any = None
+    turn_id: Any = None
+    prompt: Any = None
+    last_assistant_message: Any = None
+    source: Any = None
+    permission_mode: Any = None
+    agent_id: Any = None
+    tool_name: Any = None
+    tool_use_id: Any = None
+
+
+def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
+    """The hook call: the JSON that Codex sent, and the headers that ``hook.sh`` adds. Raises ``BadReply``."""
+    try:
+        if event not in EVENTS:
+            raise BadReply("Codex has no such hook")
+        if len(body) > MAX_BODY:
+            raise BadReply(f"the body has more than {MAX_BODY >> 20} MB")
+        wire = decode(body, _Body)
+        session = text_or_empty(wire.session_id)
+        if not session or len(session) > MAX_NAME or not session.isprintable():
+            raise BadReply("no session_id")
+        told = {k.lower(): v for k, v in headers.items() if k.lower().startswith("x-cc-")}
+        pid = told.get("x-cc-pid", "")
+        return Hook(
+            event=event,
+            session=session,
+            rollout=_path(wire.transcript_path, "transcript_path"),
+            directory=_path(wire.cwd, "cwd"),
+            turn=_name(wire.turn_id),
+            prompt=text_or_empty(wire.prompt)[:MAX_TEXT],
+            final=text_or_empty(wire.last_assistant_message)[-MAX_TEXT:],
+            source=_name(wire.source),
+            plan=wire.permission_mode == "plan",
+            agent=_name(wire.agent_id),
+            tool=_name(wire.tool_name),
+            call=_name(wire.tool_use_id),
+            pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
+            headless=told.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
+        )
+    except BadReply as e:
+        raise BadReply(f"hook {event[:40]} of Codex: {e}", e.raw) from None
+
+
+def events_of(hook: Hook, t: int, message: str = "") -> tuple[ev.Event, ...]:
+    """What happened, by this hook call, at ``t`` (epoch ms). ``message``: the id of a prompt, where it is not
+    the turn's first. A sub-agent's own hooks are activity of its session.
+
+    ``SessionEnd`` gives ``SessionIdled`` first: a turn that was cut short gets its final verdict (I21).
+    """
+    session = hook.session
+    active, answered = ev.ActivitySeen(session, t), ev.PersonAnswered(session, t, ASKED)
+    if hook.agent:
+        return (active,)
+    match hook.event:
+        case "SessionStart":
+            seen = ev.SessionSeen(session, t, directory=hook.directory)
+            return (seen, ev.SessionCompacted(session, t)) if hook.source == "compact" else (seen,)
+        case "UserPromptSubmit":
+            name, busy = message or hook.turn or f"prompt-{t}", ev.SessionBusied(session, t)
+            if hook.typed:
+                return (ev.HumanMessaged(session, t, name, "plan" if hook.plan else ""), busy)
+            orders = ORDER.findall(hook.prompt)
+            return (ev.SyntheticMessaged(session, t, name, orders[-1] if orders else ""), busy)
+        case "PermissionRequest":
+            return (ev.PersonAsked(session, t, ASKED),)
+        case "PreToolUse" if hook.tool == QUESTION:
+            return (ev.PersonAsked(session, t, ASKED),)
+        case "PostToolUse":
+            return (answered, active)
+        case "Stop":
+            return (answered, ev.SessionIdled(session, t))
+        case "Interrupt":
+            return (ev.TurnAborted(session, t), answered, ev.SessionIdled(session, t))
+        case "SessionEnd":
+            return (answered, ev.SessionIdled(session, t), ev.SessionEnded(session, t))
+    return (active,)
+
+
+def _name(value: object) -> str:
+    return text_or_empty(value)[:MAX_NAME]
+
+
+def _path(value: object, name: str) -> str:
+    if value is None or value == "":
+        return ""
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
+        raise BadReply(f"{name} is no absolute path")
+    return value

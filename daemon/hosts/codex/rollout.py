@@ -1,0 +1,484 @@
+"""Reads a Codex rollout: the file to which Codex appends each line of a session.
+
+The first time it reads from the end backwards until it has the current task; after that only what was
+appended, so a file of 100 MB costs what its last task costs. A last line without its end is left for the next
+time. A file that was replaced or rewritten is read anew; one that is not there yet gives an empty transcript; one
+that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ...core.errors import Unavailable
+from ...core.guards import ABORT_ERROR
+from ...core.transcript import MAX_AGENTS, Message, Model, Todo, ToolCall, Transcript
+from ..cuts import cut, cut_deep, size_of
+from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
+from .lines import Entry, entry_of, is_bulky
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ...core.transcript import TodoStatus
+
+WINDOW: Final = 1 << 20
+CONTEXT: Final = 16 << 20
+KEPT_CHARS: Final = 8 << 20  # of calls, from the newest; what is older is shortened
+KEPT_MESSAGES: Final = 20_000
+EARLIER: Final = 5  # requests before the task
+SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file
+PATCHED: Final = "Success. Updated the following files:"
+STOPPED: Final = "the person stopped it"
+_COMPARED: Final = 200
+_THIN: Final = (150, 150)
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_STATUSES: Final[dict[str, TodoStatus]] = {
+    "pending": "pending", "in_progress": "in_progress", "completed": "completed",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The assistant's words and calls from one request to the model. ``ended``: the model had no more to say
+    in it. ``calls``: by their ids, in order.
+    """
+
+    id: str
+    at: int
+    texts: list[str] = field(default_factory=list)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    ended: int = 0
+    error: str = ""
+    why: str = ""
+    stopped: bool = False
+    tokens: int = 0
+
+    def message(self, model: Model | None) -> Message:
+        finish = "" if not self.ended else "error" if self.error and not self.stopped else "stop"
+        if self.stopped:
+            finish = ""
+        elif not self.ended and self.calls:
+            finish = "tool-calls"
+        calls = tuple(self.calls.values())
+        if self.error:
+            cut_off = {"status": "error", "error": self.why or STOPPED}
+            calls = tuple(
+                replace(c, **cut_off) if c.status == "running" and not c.shell else c for c in calls
+            )
+        return Message(
+            self.id,
+            "assistant",
+            self.at,
+            "\n\n".join(self.texts),
+            model=model,
+            finish=finish,
+            error=self.error,
+            error_message=self.why,
+            completed=self.ended,
+            calls=calls,
+            tokens=self.tokens,
+        )
+
+
+class Fold:
+    """The conversation so far: feed it the entries in the file's order. ``whole``: they begin with the file's
+    first line. ``every``: the tasks before the current one are kept too. ``opened``: the current task's
+    beginning was fed.
+    """
+
+    def __init__(self, is_ours: Callable[[str], bool], *, whole: bool, every: bool = False) -> None:
+        self._is_ours, self._every = is_ours, every
+        self._messages: list[Message | _Answer] = []
+        self._answer: _Answer | None = None
+        self._calls: dict[str, _Answer] = {}
+        self._agents: dict[str, bool] = {}  # sub-agents, and whether each has ended
+        self._turn, self._named = "", set[str]()
+        self._todos: tuple[Todo, ...] = ()
+        self._fresh = 0
+        self._model: Model | None = None
+        self.session = self.directory = self.parent = ""
+        self.opened = whole
+
+    def is_enough(self) -> bool:
+        """Whether it has the task's beginning and as many earlier requests as are wanted."""
+        return self.opened and sum(isinstance(m, Message) and m.human for m in self._messages) > EARLIER
+
+    def feed(self, e: Entry) -> None:  # noqa: C901, PLR0912 - one branch a kind
+        """Take in the next entry."""
+        match e.kind:
+            case "meta":
+                if not self.session:
+                    self.session, self.directory, self.parent = e.id, e.cwd, e.parent
+            case "begin":
+                self._turn, self._answer = e.turn, None
+            case "human":
+                self._person(e)
+            case "note":
+                self._close(e.at)
+                order = e.order if e.order and self._is_ours(e.order) else ""
+                self._messages.append(Message(e.id, "user", e.at, e.text, order=order))
+            case "answer":
+                if self._answer is None or self._answer.calls or self._answer.ended:
+                    self._begin(e)
+                assert self._answer is not None  # noqa: S101 - just begun
+                self._answer.id = e.id
+                self._answer.texts += [e.text] if e.text else []
+            case "call":
+                self._call(e)
+            case "output":
+                self._output(e)
+            case "item":
+                self._item(e)
+            case "tokens":
+                if self._answer is not None:
+                    self._answer.tokens += e.tokens
+                    if self._answer.calls:
+                        self._answer = None  # the model is asked again when they have run
+                    else:
+                        self._answer.ended = self._answer.ended or e.at
+            case "end":
+                self._end(e)
+            case "compacted":
+                self._answer = None
+                self._messages.append(Message(f"{e.id}-asked", "user", e.at, compaction="auto"))
+                summary = Message(
+                    e.id, "assistant", e.at, e.text, finish="stop", summary=True, completed=e.at
+                )
+                self._messages.append(summary)
+            case "back":
+                self._take_back(e.count)
+        if self._fresh > KEPT_CHARS or len(self._messages) > 2 * KEPT_MESSAGES:
+            self._thin()
+
+    def _begin(self, e: Entry) -> None:
+        self._answer = _Answer(e.id, e.at)
+        self._messages.append(self._answer)
+
+    def _close(self, at: int) -> None:
+        """What follows an answer without calls shows that the model had ended it."""
+        if self._answer is not None and not self._answer.calls:
+            self._answer.ended = self._answer.ended or at
+        self._answer = None
+
+    def _person(self, e: Entry) -> None:
+        """A person's message; a sub-agent's file has none. The first one of a turn is known by the turn's id,
+        as in the hooks.
+        """
+        self._close(e.at)
+        name = e.turn or self._turn
+        name = e.id if not name or name in self._named else name
+        self._named.add(name)
+        last = next((m for m in reversed(self._messages) if isinstance(m, _Answer)), None)
+        if last is not None and last.ended and not last.error:
+            self._context(last)
+        self._messages.append(Message(name, "user", e.at, e.text, human=not self.parent))
+
+    def _context(self, answer: _Answer) -> None:
+        """A new task begins: of those before it a few requests and the last answer are kept."""
+        self.opened = True
+        if self._every:
+            return
+        requests = [m for m in self._messages if isinstance(m, Message) and m.human][-EARLIER:]
+        self._messages = [*requests, replace_calls(answer.message(self._model))]
+        self._calls, self._todos, self._fresh = {}, (), 0
+
+    def _call(self, e: Entry) -> None:
+        if self._answer is None or self._answer.ended:
+            self._begin(e)
+        assert self._answer is not None  # noqa: S101 - just begun
+        self._answer.calls[e.id] = ToolCall(e.id, e.tool, "running", e.input, started=e.at)
+        self._calls[e.id] = self._answer
+        self._fresh += size_of(e.input)
+        if e.tool == "update_plan":
+            self._todos = todos_of(e.input) or self._todos
+
+    def _change(self, name: str, **changes: object) -> None:
+        answer = self._calls.get(name)
+        if answer is not None:
+            answer.calls[name] = replace(answer.calls[name], **changes)  # type: ignore[arg-type]
+
+    def _output(self, e: Entry) -> None:
+        """What the model was shown. An item of the call has it whole, and counts more."""
+        answer = self._calls.get(e.id)
+        if answer is None:
+            return
+        call = answer.calls[e.id]
+        self._fresh += len(e.text)
+        if e.agent:
+            self._agents.setdefault(e.agent, False)
+        if call.ended:
+            return
+        if call.tool == "apply_patch" and not e.text.startswith(PATCHED):
+            self._change(e.id, status="error", error=e.text, ended=e.at)
+            return
+        self._change(
+            e.id,
+            status="running" if e.shell else "completed",
+            output=e.text,
+            cut=e.cut,
+            exit=e.exit,
+            shell=e.shell,
+            agent=e.agent or call.agent,
+            ended=0 if e.shell else e.at,
+        )
+
+    def _item(self, e: Entry) -> None:
+        if e.tool == "subagent_notification":
+            self._agents[e.id] = True
+        elif e.agent:
+            self._agents.setdefault(e.agent, False)
+            self._change(e.id, agent=e.agent)
+        elif e.tool == "bash":
+            given = {"input": e.input} if e.id not in self._calls or not self._command(e.id) else {}
+            self._change(
+                e.id, status="completed", output=e.text, cut=e.cut, exit=e.exit, ended=e.at, shell="", **given
+            )
+        elif e.tool == "apply_patch":
+            failed = e.status in {"failed", "declined"}
+            self._change(
+                e.id,
+                tool="apply_patch",
+                input=e.input,
+                status="error" if failed else "completed",
+                output="" if failed else e.text,
+                error=e.text if failed else "",
+                exit=None,
+                ended=e.at,
+            )
+        else:
+            self._change(e.id, status="error", error=e.text, ended=e.at)
+
+    def _command(self, name: str) -> object:
+        return self._calls[name].calls[name].input.get("command")
+
+    def _end(self, e: Entry) -> None:
+        """The turn is over: finished, failed, or ended by the person."""
+        last = self._messages[-1] if self._messages else None
+        answer, self._answer = last if isinstance(last, _Answer) else None, None
+        if e.status == "stop":
+            if answer is not None and not answer.calls:
+                answer.ended = answer.ended or e.at
+            return
+        if answer is None:
+            answer = _Answer(f"{e.status}-{e.turn or e.at}", e.at)
+            self._messages.append(answer)
+        answer.stopped = e.status != "error"
+        answer.ended = e.at
+        answer.error = "HostError" if e.status == "error" else ABORT_ERROR
+        answer.why = e.text or ("" if e.status == "error" else STOPPED)
+
+    def _take_back(self, turns: int) -> None:
+        """The person took their last turns back."""
+        places = [
+            n for n, m in enumerate(self._messages) if isinstance(m, Message) and m.role == "user" and m.human
+        ]
+        if turns > len(places):
+            self._messages, self.opened = [], False
+        elif turns:
+            del self._messages[places[-turns] :]
+        self._answer = None
+
+    def _thin(self) -> None:
+        chars, first = 0, max(0, len(self._messages) - KEPT_MESSAGES)
+        kept: list[Message | _Answer] = []
+        for n, m in enumerate(reversed(self._messages)):
+            at = len(self._messages) - 1 - n
+            if at < first and not (isinstance(m, Message) and m.human):
+                continue
+            if isinstance(m, _Answer):
+                if chars > KEPT_CHARS:
+                    m.calls = {name: _thinned(call) for name, call in m.calls.items()}
+                chars += sum(size_of(c.input) + len(c.output) for c in m.calls.values())
+            kept.append(m)
+        self._messages, self._fresh = kept[::-1], 0
+
+    def running_agents(self) -> tuple[str, ...]:
+        """The sub-agents that were started and of whose end nothing was said."""
+        return tuple(agent for agent, over in self._agents.items() if not over)
+
+    def transcript(self) -> Transcript:
+        """The conversation as a transcript."""
+        messages = tuple(m.message(self._model) if isinstance(m, _Answer) else m for m in self._messages)
+        return Transcript(
+            self.session, messages, todos=self._todos, parent=self.parent, directory=self.directory
+        )
+
+    def expect(self, said: str, at: int) -> bool:
+        """Whether the last thing in it is the answer that ends with ``said``; then it is finished."""
+        last = self._messages[-1] if self._messages else None
+        if not isinstance(last, _Answer) or (last.calls and not last.ended):
+            return False
+        found = ("\n\n".join(last.texts) or last.why).rstrip().endswith(said.rstrip()[-_COMPARED:])
+        if found and said and not last.ended:
+            last.ended = at
+        return found
+
+
+def replace_calls(message: Message) -> Message:
+    """The message without its tool calls."""
+    return replace(message, calls=()) if message.calls else message
+
+
+def _thinned(call: ToolCall) -> ToolCall:
+    given = cut_deep(call.input, _THIN)
+    return replace(call, input=given if isinstance(given, dict) else {}, output=cut(call.output, _THIN)[0])
+
+
+def todos_of(given: dict[str, object]) -> tuple[Todo, ...]:
+    """The agent's own plan, as its tool gets it."""
+    plan = given.get("plan")
+    steps = [step for step in plan[:200] if isinstance(step, dict)] if isinstance(plan, list) else []
+    found = ((step.get("step"), _STATUSES.get(str(step.get("status")))) for step in steps)
+    return tuple(Todo(text[:1_000], status) for text, status in found if isinstance(text, str) and status)
+
+
+class RolloutReader:
+    """Reads one session's file. ``is_ours`` says whether an order id is one of ours. ``found``: whether the
+    last ``read`` found the final text that it was told to expect. ``agents``: the sub-agents that run.
+    """
+
+    def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
+        self.path = Path(path)
+        self.found = False
+        self.agents: tuple[str, ...] = ()
+        self._is_ours, self._window = is_ours, window
+        self._cursor: Cursor | None = None
+        self._fold: Fold | None = None
+        self._head: Entry | None = None
+
+    def read(self, expect: str = "") -> Transcript:
+        """The task and its work so far. ``expect``: the final text by the Stop hook. Raises ``Unavailable``."""
+        transcript = Transcript(name_of(self.path))
+        with opened(self.path) as fd:
+            if fd >= 0:
+                transcript = self._read(fd, expect)
+        return transcript
+
+    def _read(self, fd: int, expect: str) -> Transcript:
+        then, cursor, fold = os.fstat(fd), self._cursor, self._fold
+        if fold is not None and cursor is not None and cursor.only_grew(fd):
+            end = _feed(fd, fold, cursor.at, then.st_size)
+        else:
+            fold, end, self._head = None, 0, None
+        if fold is None or not fold.opened:
+            fold, end = self._locate(fd, then.st_size)
+        self._fold, self._cursor = fold, Cursor.here(fd, then, end)
+        self.found = fold.expect(expect, int(then.st_mtime * 1000))
+        self.agents = fold.running_agents()
+        found = fold.transcript()
+        return found if found.session else replace(found, session=name_of(self.path))
+
+    def _locate(self, fd: int, size: int) -> tuple[Fold, int]:
+        """The current task: read more and more of the file's end, until it includes the task's beginning."""
+        window = self._window
+        self._head = self._head or head_of(os.pread(fd, HEAD_OF_FILE, 0))
+        while True:
+            start = max(0, size - window)
+            fold = Fold(self._is_ours, whole=start == 0)
+            if start and self._head is not None:
+                fold.feed(self._head)
+            end = _feed(fd, fold, line_start(fd, start, size), size)
+            if start == 0 or fold.is_enough() or (fold.opened and window >= CONTEXT):
+                return fold, end
+            window *= 4
+
+
+def _feed(fd: int, fold: Fold, at: int, size: int) -> int:
+    for line, end in lines_of(fd, at, size, is_bulky):
+        at = end
+        if line and (entry := entry_of(line)) is not None:
+            fold.feed(entry)
+    return at
+
+
+def _fold_of(lines: Iterable[bytes], *, every: bool) -> Fold:
+    fold = Fold(lambda _: True, whole=True, every=every)
+    for line in lines:
+        if line.startswith(b"{") and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
+            fold.feed(entry)
+    return fold
+
+
+def transcript_of(data: bytes, name: str) -> Transcript:
+    """The transcript in ``data``, a whole file. Its last line needs no line end."""
+    found = _fold_of(data.split(b"\n"), every=False).transcript()
+    return found if found.session else replace(found, session=name)
+
+
+def every_task(path: Path) -> Transcript:
+    """All tasks of a session that is over; empty when there is no file."""
+    with opened(path) as fd:
+        if fd < 0:
+            return Transcript(name_of(path))
+        fold, size = Fold(lambda _: True, whole=True, every=True), os.fstat(fd).st_size
+        line = last_line(fd, _feed(fd, fold, 0, size), size)
+        if line and (entry := entry_of(line)) is not None:
+            fold.feed(entry)
+        return fold.transcript()
+
+
+class _Mark(msgspec.Struct):
+    """How the first line of a rollout begins."""
+
+    timestamp: str
+    type: str
+    payload: msgspec.Raw
+
+
+def is_rollout(data: bytes) -> bool:
+    """Whether ``data``, the beginning of a file or more, is a rollout."""
+    try:
+        found = msgspec.json.decode(data[:HEAD_OF_FILE].split(b"\n", 1)[0], type=_Mark)
+    except (ValueError, RecursionError):
+        return False
+    return found.type in {"session_meta", "response_item", "event_msg"}
+
+
+def head_of(data: bytes) -> Entry | None:
+    """What the first lines say of the session: its id, its folder, and whether it is a sub-agent's."""
+    entries = (entry_of(line) for line in islice(data.split(b"\n"), 5) if line.startswith(b"{"))
+    return next((entry for entry in entries if entry is not None and entry.kind == "meta"), None)
+
+
+def name_of(path: Path) -> str:
+    """The session's id, which ends the file's name."""
+    found = _ID.findall(path.stem)
+    return found[-1] if found else path.stem
+
+
+def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
+    """The transcript with the calls of its last sub-agents, each of which has a rollout of its own beside that
+    of the session. A file that can't be read gives no calls.
+    """
+    calls: dict[str, tuple[ToolCall, ...]] = {}
+    cut_off: set[str] = set()
+    for agent in transcript.agents[-MAX_AGENTS:]:
+        file = rollout_of(path, agent)
+        if file is None:
+            continue
+        try:
+            data = end_of(file, SUB_AGENT)
+            whole = file.stat().st_size <= SUB_AGENT
+        except (Unavailable, OSError):
+            continue
+        found = _fold_of(data.split(b"\n"), every=True).transcript()
+        calls[agent] = tuple(call for message in found.messages for call in message.calls)
+        cut_off |= set() if whole else {agent}
+    return transcript.with_agents(calls, cut_off)
+
+
+def rollout_of(path: Path, session: str) -> Path | None:
+    """The file of another session of the same Codex."""
+    if not _ID.fullmatch(session):
+        return None
+    pattern = f"rollout-*-{session}.jsonl"
+    near = next(path.parent.glob(pattern), None)
+    return near or next(path.parents[3].glob(f"*/*/*/{pattern}"), None) if len(path.parents) > 3 else near
