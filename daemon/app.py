@@ -287,7 +287,7 @@ class Daemon:
                 engine.timers.wake()
                 engine.jobs.wake()
             looks = (
-                engine.claude.sweep,
+                engine.sweep,
                 engine.intake.sweep,
                 engine.filing.retry,
                 engine.recover.sweep,

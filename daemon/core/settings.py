@@ -300,6 +300,18 @@ class ClaudeCode:
 
 
 @dataclass(frozen=True, slots=True)
+class Codex:
+    """The Codex CLI as a host."""
+
+    headless: bool = _setting(False, "judge `codex exec` too; it waits for it (also `REFLECTD_HEADLESS=1`)")
+    wait_s: int = _setting(
+        100,
+        "seconds that the end of a turn of Codex waits for its verdict; then the turn ends",
+        range=(5, 540),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Stuck:
     """Agents that stall or repeat themselves."""
 
@@ -468,6 +480,7 @@ class Settings:
     fast: Fast = Fast()
     run: Run = Run()
     claude_code: ClaudeCode = ClaudeCode()
+    codex: Codex = Codex()
     stuck: Stuck = Stuck()
     compaction: Compaction = Compaction()
     playbook: Playbook = Playbook()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-HOSTS: Final = {"opencode": "opencode", "claude-code": "Claude Code"}
+HOSTS: Final = {"opencode": "opencode", "claude-code": "Claude Code", "codex": "Codex"}
 PROVIDERS: Final = {
     "host": "your session's own model",
     "anthropic": "Anthropic's API",

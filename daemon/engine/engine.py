@@ -17,6 +17,7 @@ from .effects import Effects
 from .feature import Feature, Features
 from .filing import Filing
 from .hosts.claude_code import ClaudeCode
+from .hosts.codex import Codex
 from .hosts.opencode import Opencode
 from .intake import Intake
 from .jobs import Jobs
@@ -55,8 +56,13 @@ class Engine:
     schedule: Schedule
     recover: Recover
     intake: Intake
-    claude: ClaudeCode
+    hooked: dict[str, ClaudeCode | Codex]
     upkeep: Upkeep
+
+    def sweep(self) -> None:
+        """Sessions whose process is gone without a word are over."""
+        for host in self.hooked.values():
+            host.sweep()
 
     async def run_timers(self) -> None:
         """Does what is due. An overdue action is dropped, and its session looked at instead."""
@@ -94,9 +100,11 @@ def assemble(
         world, instances, {opencode.name: opencode}, commit, effects, schedule, filing, every, recover,
         offering, asking,
     )  # fmt: skip
+    given = (world, instances, intake, schedule, offering)
+    hooked = {host.name: host for host in (ClaudeCode(*given), Codex(*given))}
     engine = Engine(
         world, instances, messages, asking, commit, effects, filing, nudges, timers, jobs, every, offering,
-        schedule, recover, intake, ClaudeCode(world, instances, intake, schedule, offering),
+        schedule, recover, intake, hooked,
         Upkeep(world, jobs, every),
     )  # fmt: skip
     every.make([partial(kind, engine) for kind in features])

@@ -330,7 +330,10 @@ class Routes:
         body = await request.read()
         strict = request.query.get("strict") == "1"
         name = request.match_info["event"][:ID]
-        output = await self._engine.claude.hook(name, body, request.headers, strict=strict)
+        host = self._engine.hooked.get(request.query.get("host", "claude-code"))
+        if host is None:
+            raise BadReply("no host of this name has hooks")
+        output = await host.hook(name, body, request.headers, strict=strict)
         kind = JSON if output.status == 200 else "text/plain"
         return web.Response(status=output.status, body=output.body or None, content_type=kind)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ import msgspec
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
+from ...hosts.claude_code.transcript import stale_order
 from ...hosts.codex.hooks import Hook, events_of, parse_hook
 from ...hosts.codex.rollout import RolloutReader, head_of, with_sub_agents
 from ...hosts.jsonl import HEAD_OF_FILE, opened
@@ -102,7 +104,6 @@ class Codex(Host):
         self._schedule = schedule
         self._offering = offering
         is_ours = world.outbox.is_ours
-        self._readers: dict[Path, RolloutReader] = {}
         self._files = Transcripts(lambda path: RolloutReader(path, is_ours=is_ours), with_sub_agents)
         self._sessions: dict[str, _Known] = {}
 
@@ -136,7 +137,9 @@ class Codex(Host):
         if hook.event == "SessionEnd":
             s = self._world.sessions.get(hook.session)
             cut_short = s is not None and (s.busy or s.recheck)
-            self._ends(instance, [e for e in events_of(hook, t) if cut_short or isinstance(e, ev.SessionEnded)])
+            self._ends(
+                instance, [e for e in events_of(hook, t) if cut_short or isinstance(e, ev.SessionEnded)]
+            )
             return NOTHING
         before = self._world.sessions.get(hook.session)
         begins = hook.typed and (before is None or not before.busy)  # else it steers an agent that works
@@ -150,7 +153,9 @@ class Codex(Host):
         if hook.event == "UserPromptSubmit":
             return await self._offered(hook, instance, "prompt", hook.prompt if begins else "")
         if hook.event == "SessionStart":
-            offered = await self._offered(hook, instance, "compacted" if hook.source == "compact" else "start")
+            offered = await self._offered(
+                hook, instance, "compacted" if hook.source == "compact" else "start"
+            )
             return NOTHING if hook.source == "fork" else offered  # a fork has what its session was given
         return NOTHING
 
@@ -241,7 +246,7 @@ class Codex(Host):
                 transcript = await self._files.read(hook.session, hook.final)
             except (Unavailable, BadReply):
                 return ()  # the judgement will say so
-            agents = transcript.running
+            agents = [call.agent for call in transcript.calls if call.agent and call.status == "running"]
             runs = any(call.shell and call.status == "running" for call in transcript.calls)
             if agents or not runs or stop.prompt.done() or self._world.clock.monotonic() > end:
                 return tuple(f"sub-agent {agent}" for agent in agents)
@@ -279,7 +284,7 @@ class Codex(Host):
             return "it is void"
         turn = stored.order.turn if isinstance(stored.order, SendFeedback) else ""
         try:
-            why = (await self._files.read(session, stop.final)).stale(stored.order.task, turn)
+            why = stale_order(await self._files.read(session, stop.final), stored.order.task, turn)
         except (Unavailable, BadReply) as e:
             return str(e)
         return why or ("" if self._is_waiting(session, stop) else "another turn ended")
@@ -377,8 +382,6 @@ def _source_of(path: Path) -> str:
         with opened(path) as fd:
             if fd < 0:
                 return ""
-            import os
-
             head = head_of(os.pread(fd, HEAD_OF_FILE, 0))
     except (Unavailable, OSError):
         return ""

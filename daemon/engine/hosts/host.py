@@ -151,6 +151,8 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
     ),
     # Claude Code ends the ninth wake of a prompt without a result, and kills a hook after 110 s
     "claude-code": Capabilities(prompts=8, wait_s=100),
+    # Codex has no limit: it honoured 40 blocks in a row, so this one is ours
+    "codex": Capabilities(prompts=8, wait_s=540),
 }
 
 

@@ -176,7 +176,15 @@ def _session(found: _Payload, at: int) -> Entry:
     parent = _name(found.parent_thread_id)
     if not parent and (found.thread_source == "subagent" or isinstance(found.source, dict)):
         parent = "unknown"
-    return Entry(kind="meta", at=at, id=_name(found.id), cwd=text_or_empty(found.cwd)[:4096], parent=parent)
+    source = found.source[:40] if isinstance(found.source, str) else "subagent"
+    return Entry(
+        kind="meta",
+        at=at,
+        id=_name(found.id),
+        cwd=text_or_empty(found.cwd)[:4096],
+        parent=parent,
+        status=source,
+    )
 
 
 def _message(found: _Payload, at: int) -> Entry | None:

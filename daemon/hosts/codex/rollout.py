@@ -61,17 +61,19 @@ class _Answer:
     stopped: bool = False
     tokens: int = 0
 
-    def message(self, model: Model | None) -> Message:
+    def message(self, model: Model | None, agents: dict[str, bool]) -> Message:
         finish = "" if not self.ended else "error" if self.error and not self.stopped else "stop"
         if self.stopped:
             finish = ""
         elif not self.ended and self.calls:
             finish = "tool-calls"
-        calls = tuple(self.calls.values())
+        runs = {agent for agent, over in agents.items() if not over}
+        calls = tuple(replace(c, status="running") if c.agent in runs else c for c in self.calls.values())
         if self.error:
-            cut_off = {"status": "error", "error": self.why or STOPPED}
+            why = self.why or STOPPED
             calls = tuple(
-                replace(c, **cut_off) if c.status == "running" and not c.shell else c for c in calls
+                replace(c, status="error", error=why) if c.status == "running" and not c.shell else c
+                for c in calls
             )
         return Message(
             self.id,
@@ -187,7 +189,7 @@ class Fold:
         if self._every:
             return
         requests = [m for m in self._messages if isinstance(m, Message) and m.human][-EARLIER:]
-        self._messages = [*requests, replace_calls(answer.message(self._model))]
+        self._messages = [*requests, replace_calls(answer.message(self._model, {}))]
         self._calls, self._todos, self._fresh = {}, (), 0
 
     def _call(self, e: Entry) -> None:
@@ -300,13 +302,11 @@ class Fold:
             kept.append(m)
         self._messages, self._fresh = kept[::-1], 0
 
-    def running_agents(self) -> tuple[str, ...]:
-        """The sub-agents that were started and of whose end nothing was said."""
-        return tuple(agent for agent, over in self._agents.items() if not over)
-
     def transcript(self) -> Transcript:
         """The conversation as a transcript."""
-        messages = tuple(m.message(self._model) if isinstance(m, _Answer) else m for m in self._messages)
+        messages = tuple(
+            m.message(self._model, self._agents) if isinstance(m, _Answer) else m for m in self._messages
+        )
         return Transcript(
             self.session, messages, todos=self._todos, parent=self.parent, directory=self.directory
         )
@@ -342,13 +342,12 @@ def todos_of(given: dict[str, object]) -> tuple[Todo, ...]:
 
 class RolloutReader:
     """Reads one session's file. ``is_ours`` says whether an order id is one of ours. ``found``: whether the
-    last ``read`` found the final text that it was told to expect. ``agents``: the sub-agents that run.
+    last ``read`` found the final text that it was told to expect.
     """
 
     def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
         self.path = Path(path)
         self.found = False
-        self.agents: tuple[str, ...] = ()
         self._is_ours, self._window = is_ours, window
         self._cursor: Cursor | None = None
         self._fold: Fold | None = None
@@ -372,7 +371,6 @@ class RolloutReader:
             fold, end = self._locate(fd, then.st_size)
         self._fold, self._cursor = fold, Cursor.here(fd, then, end)
         self.found = fold.expect(expect, int(then.st_mtime * 1000))
-        self.agents = fold.running_agents()
         found = fold.transcript()
         return found if found.session else replace(found, session=name_of(self.path))
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# hook.sh EVENT [wake|strict]: sends one hook event of Claude Code to reflectd's daemon, and prints its answer.
+# hook.sh EVENT [wake|strict|codex]: sends one hook event of Claude Code, or of Codex, to reflectd's daemon, and
+# prints its answer.
 #
 # It finds the socket, checks that it is this user's, keeps the deadline, sets the exit code, and starts the daemon
 # when none listens. It prints only what the daemon answers, and never passes on Claude Code's secrets.
@@ -9,6 +10,7 @@
 # strict: the same event for the hook that Claude Code waits for; its answer is JSON like that of the others.
 #         This one counts, and not the other, where `<state>/strict` is, and in `claude -p` and the SDKs: a wake
 #         would give them a second result
+# codex:  the event is one of Codex, which waits for each of its hooks
 #
 # hook.sh Where: prints the socket's path if all of that may be sent there, for the mod (register.js)
 # shellcheck shell=sh disable=SC2088
@@ -39,9 +41,20 @@ if [ "$event" = PreToolUse ]; then
     [ -f "$state/lessons/$CLAUDE_CODE_SESSION_ID" ] && [ ! -e "$state/silent" ] || exit 0
 fi
 
+# The same for a tool call of Codex, which does not say here which session it is.
+if [ "$event" = PostToolUse ] && [ "$mode" = codex ]; then
+    set -- "$state"/lessons/*
+    [ -f "${1-}" ] && [ ! -e "$state/silent" ] || exit 0
+fi
+
 entrypoint=${CLAUDE_CODE_ENTRYPOINT-} attended=${CLAUDE_CODE_SESSION_ATTENDED-} pid=${CLAUDE_PID-}
 # `claude -p` and the SDKs: a process for one result. A session in the background (cli, not attended) lives on.
 is_headless() { case $entrypoint:$attended in cli:*) return 1 ;; sdk* | *:0) ;; *) return 1 ;; esac }
+
+if [ "$mode" = codex ]; then
+    entrypoint='' attended='' pid=''
+    read -r name <"/proc/$PPID/comm" && case $name in codex*) pid=$PPID ;; esac
+fi
 
 # Claude Code runs both hooks of Stop. One of them counts; the other one ends here.
 case $mode in
@@ -50,9 +63,10 @@ strict) [ -e "$state/strict" ] || is_headless || exit 0 ;;
 esac
 
 route=/v1/hooks/$event
-[ "$mode" = strict ] && route="$route?strict=1"
+case $mode in strict) route="$route?strict=1" ;; codex) route="$route?host=codex" ;; esac
 case $event in
-Stop) seconds=110 ;;
+Stop) if [ "$mode" = codex ]; then seconds=560; else seconds=110; fi ;;
+Interrupt) seconds=1 ;;
 SessionEnd) seconds=1 ;;
 UserPromptSubmit) seconds=1 ;;
 PreToolUse) seconds=1 ;;
@@ -137,7 +151,12 @@ find_program() {
 
 # Whether anybody wants this session judged: `claude -p` and the SDKs only where the setting may say so.
 is_wanted() {
-    is_headless || return 0
+    if [ "$mode" = codex ]; then
+        case $(ps -o args= -p "$PPID") in *' exec '*) ;; *) return 0 ;; esac
+        case ${headless:-${REFLECTD_CODEX_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
+    else
+        is_headless || return 0
+    fi
     case ${headless:-${REFLECTD_CLAUDE_CODE_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
     case ${XDG_CONFIG_HOME-} in /*) config=$XDG_CONFIG_HOME ;; *) config=$home/.config ;; esac
     config=$config/reflectd/config.toml

