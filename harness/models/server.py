@@ -1,7 +1,7 @@
 """A model provider on loopback that says what a test scripted, over the real wire formats.
 
-It speaks OpenAI chat completions, OpenAI responses (as Codex asks them) and Anthropic messages, streamed or not. A test queues
-steps; one request takes one step. It never invents an answer: a request nobody scripted is kept in
+It speaks OpenAI chat completions, OpenAI responses (as Codex asks them) and Anthropic messages, streamed or
+not. A test queues steps; one request takes one step. It never invents an answer: a request nobody scripted is kept in
 ``unscripted`` and refused with a 400, so a prompt too many fails the test. It runs in its own thread,
 with its own loop, so that plain tests can use it.
 """
@@ -628,8 +628,8 @@ class _Anthropic:
 
 
 class _Responses:
-    """Frames of ``/v1/responses``: the items come whole, when the last word was said. The text of a call is an
-    answer of its own before it.
+    """Frames of ``/v1/responses``: the items come whole, when the last word was said. The text of a call is
+    an answer of its own before it.
     """
 
     def __init__(self) -> None:

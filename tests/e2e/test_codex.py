@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +11,9 @@ import pytest
 from harness.hosts.codex import Codex, CodexTui, said_by, session_of, shell, write
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
-from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST
-from harness.models.server import ModelServer, Step, text
+from harness.machine.waiting import wait_until
+from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from harness.models.server import ModelServer, Step, slow, text
 
 pytestmark = pytest.mark.needs("codex")
 SCRIPT = REPO / "plugin-shim" / "claude-code" / "scripts" / "hook.sh"
@@ -58,3 +59,123 @@ def test_the_round_trip(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     second, first = daemon.verdicts(session)
     assert (first["state"], second["state"]) == ("incomplete", "complete")
     assert first["task"] == second["task"]
+
+
+def test_it_can_not_run_away(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """An agent that never finishes is sent back at most twice without progress, though Codex would go on for
+    ever.
+    """
+    llm.script(*unfinished(), *(text(f"{CLAIM} {n}") for n in range(20)))
+    ran = codex.run(REQUEST)
+    assert ran.code == 0
+    sent = [r for r in llm.of("main", session_of(ran)) if HEADING in r.prompt]
+    assert 1 <= len(sent) <= 2, len(sent)
+
+
+def test_headless_is_judged_only_where_wanted(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """``codex exec`` waits for us, so nobody who did not ask for it is judged."""
+    llm.script(*unfinished())
+    ran = codex.run(REQUEST, REFLECTD_HEADLESS="")
+    assert (ran.code, said_by(ran)) == (0, [CLAIM])
+    assert daemon.session(session_of(ran)) == {}
+    assert verdict_file(codex.box.project, session_of(ran)) is None
+
+
+def test_in_the_terminal(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """A person's session goes on with feedback while they watch, and their next task is a task of its own."""
+    llm.script(*unfinished(), *mended())
+    with CodexTui(codex) as tui:
+        tui.ask(REQUEST)
+        tui.wait_for(DONE)
+        (session,) = {r.session for r in llm.of("main")}
+        daemon.wait_verdict(session, "complete")
+        llm.script(text("It prints hello."))
+        tui.ask("What does it do?")
+        tui.wait_for("It prints hello.")
+        tui.wait_idle()
+    tasks = {v["task"] for v in daemon.verdicts(session)}
+    assert len(tasks) == 2
+
+
+def test_esc_is_final(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """Esc while the agent works, and while the turn is judged: nothing is sent after it."""
+    held = slow()
+    llm.script(write("hello.py", "print('hello')\n"), shell("make test"), held)
+    with CodexTui(codex) as tui:
+        tui.ask(REQUEST)
+        held.wait_started()
+        tui.interrupt()
+        held.wait_hung_up()
+        (session,) = {r.session for r in llm.of("main")}
+        daemon.wait_verdict(session, "stopped")
+        assert len(llm.of("main", session)) == 3
+
+
+def model_daemon(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
+    """A daemon that asks the scripted model to judge."""
+    return Daemon(box, REFLECTD_JUDGE_PROVIDER="openai", REFLECTD_OPENAI_BASE_URL=llm.url, **more)
+
+
+def own_codex(box: Sandbox, llm: ModelServer) -> Codex:
+    made = Codex(box, llm.url)
+    made.write_hooks(hooks())
+    return made
+
+
+def test_esc_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
+    """Esc ends the wait and the judgement; what is typed next is judged."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(), *mended())
+    llm.api(thinking, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        session = llm.of("main")[0].session
+        tui.interrupt()
+        daemon.wait_verdict(session, "stopped")
+        thinking.release(INCOMPLETE)
+        tui.ask("Now make the tests pass")
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "stopped"]
+        assert not [r for r in llm.of("main") if HEADING in r.everything]
+        daemon.new_log()
+
+
+def test_typed_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
+    """Codex keeps the message until the hook has ended and tells nobody, so feedback may come with it: then the
+    person's words stand last, and begin a task of their own.
+    """
+    thinking, working = slow("Hm"), slow("Working")
+    llm.script(*unfinished(), working)
+    llm.api(thinking, UNDEFENDED, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        session = llm.of("main")[0].session
+        tui.ask("Only say what you did")
+        thinking.release(INCOMPLETE)
+        working.wait_started()
+        assert llm.of("main")[-1].prompt == "Only say what you did"
+        working.release("I wrote hello.py.")
+        daemon.wait_verdict(session, "complete")
+        assert llm.of("main")[-1].everything.count(HEADING) <= 1
+
+
+def test_a_daemon_that_dies_while_it_judges(own_box: Sandbox, llm: ModelServer) -> None:
+    """Codex's turn ends as if we were not there; the next turn is judged by the next daemon."""
+    thinking = slow("Hm")
+    llm.script(*unfinished(), *mended())
+    llm.api(thinking, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+        tui.ask(REQUEST)
+        thinking.wait_started()
+        session = llm.of("main")[0].session
+        daemon.kill9()
+        thinking.release(INCOMPLETE)
+        tui.wait_idle()
+        daemon.start()
+        tui.ask("Now make the tests pass")
+        tui.wait_for(DONE)
+        daemon.wait_verdict(session, "complete")
+        assert not [r for r in llm.of("main") if HEADING in r.everything]

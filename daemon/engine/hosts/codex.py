@@ -299,8 +299,8 @@ class Codex(Host):
             await asyncio.sleep(wait_s)
 
     async def _resolve(self, session: str, *, over: bool = False, said: str = "") -> bool:
-        """Note which prompts the file shows: they reached the agent. True when each has its outcome. ``over``:
-        none can come any more. ``said``: the answer that the file must hold by then.
+        """Note which prompts the file shows: they reached the agent. True when each has its outcome.
+        ``over``: none can come any more. ``said``: the answer that the file must hold by then.
         """
         prompts = [o for o in self._world.outbox.open(session) if isinstance(o.order, Prompting)]
         if not prompts:

@@ -27,8 +27,9 @@ BULKY: Final = ("world_state", "turn_context", "token_usage_record", "inter_agen
 """Types of lines that are long or many and never part of the conversation."""
 _TYPE: Final = b'"type":"'
 _OWN: Final = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_prompt|subagent_notification|skill"
-    r"|user_shell_command|model_switch|permissions instructions|INSTRUCTIONS)\b|# AGENTS\.md instructions for )"
+    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_prompt|subagent_notification"
+    r"|skill|user_shell_command|model_switch|permissions instructions|INSTRUCTIONS)\b"
+    r"|# AGENTS\.md instructions for )"
 )
 _EXITED: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,5})$", re.MULTILINE)
 _RUNNING: Final = re.compile(r"^Process running with session ID (\d{1,12})$", re.MULTILINE)
@@ -248,12 +249,14 @@ def _notified(said: str) -> str:
         return ""
 
 
-def _call(found: _Payload, at: int) -> Entry:
+def _call(found: _Payload, at: int) -> Entry | None:
     name, given = text_or_empty(found.name)[:200], _arguments(found)
     space = text_or_empty(found.namespace)[:200]
     call = Entry(
         kind="call", at=at, id=_name(found.call_id) or _name(found.id), tool=name or "unknown", input={}
     )
+    if not call.id:  # nothing can be said of its result
+        return None
     replace = msgspec.structs.replace
     if found.type == "local_shell_call" or name in _SHELLS:
         return replace(call, tool="bash", input=_command(given))
@@ -355,7 +358,7 @@ def _spawned(said: str) -> str:
 
 
 def _item(found: _Payload, at: int) -> Entry | None:
-    """An item that Codex kept whole: a command with its exit code, a patch with its files, a tool's result."""
+    """An item that Codex kept whole: a command with its exit code, a patch with its files, an error."""
     item = found.item if isinstance(found.item, dict) else {}
     name, status, kind = _name(item.get("id")), text_or_empty(item.get("status"))[:40], item.get("type")
     made = Entry(kind="item", at=at, id=name, turn=_name(found.turn_id), status=status)

@@ -2,8 +2,8 @@
 
 The first time it reads from the end backwards until it has the current task; after that only what was
 appended, so a file of 100 MB costs what its last task costs. A last line without its end is left for the next
-time. A file that was replaced or rewritten is read anew; one that is not there yet gives an empty transcript; one
-that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
+time. A file that was replaced or rewritten is read anew; one that is not there yet gives an empty transcript;
+one that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -354,7 +354,9 @@ class RolloutReader:
         self._head: Entry | None = None
 
     def read(self, expect: str = "") -> Transcript:
-        """The task and its work so far. ``expect``: the final text by the Stop hook. Raises ``Unavailable``."""
+        """The task and its work so far. ``expect``: the final text by the Stop hook. Raises
+        ``Unavailable``.
+        """
         transcript = Transcript(name_of(self.path))
         with opened(self.path) as fd:
             if fd >= 0:
@@ -453,8 +455,8 @@ def name_of(path: Path) -> str:
 
 
 def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
-    """The transcript with the calls of its last sub-agents, each of which has a rollout of its own beside that
-    of the session. A file that can't be read gives no calls.
+    """The transcript with the calls of its last sub-agents, each of which has a rollout of its own beside
+    that of the session. A file that can't be read gives no calls.
     """
     calls: dict[str, tuple[ToolCall, ...]] = {}
     cut_off: set[str] = set()

@@ -211,7 +211,7 @@ SessionStart | Stop) # these may wait for a daemon that is being started
     out=$(printf '%s' "$body" | send)
     failed=$?
     # 52, 56: it died while this hook waited for the verdict, so nobody else will ask for one again
-    [ "$mode" = wake ] && case $failed in 52 | 56) failed=7 ;; esac
+    case $mode-$failed in wake-52 | wake-56 | codex-52 | codex-56) failed=7 ;; esac
     if [ $failed -eq 7 ] && start_daemon; then
         tries=100 pause=0.05 # 5 seconds; a minute where nobody waits for this hook
         if [ "$mode" = wake ]; then tries=280 pause=0.25; else patience=5; fi
