@@ -1,8 +1,8 @@
 """A model provider on loopback that says what a test scripted, over the real wire formats.
 
 It speaks OpenAI chat completions, OpenAI responses (as Codex asks them) and Anthropic messages, streamed or
-not. A test queues steps; one request takes one step. It never invents an answer: a request nobody scripted is kept in
-``unscripted`` and refused with a 400, so a prompt too many fails the test. It runs in its own thread,
+not. A test queues steps; one request takes one step. It never invents an answer: a request nobody scripted is
+kept in ``unscripted`` and refused with a 400, so a prompt too many fails the test. It runs in its own thread,
 with its own loop, so that plain tests can use it.
 """
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-
-from collections.abc import Iterator
-from pathlib import Path
+import os
+import random
+import signal
+import time
 
 import pytest
 
@@ -18,8 +19,8 @@ from harness.models.server import ModelServer, Step, slow, text
 pytestmark = pytest.mark.needs("codex")
 SCRIPT = REPO / "plugin-shim" / "claude-code" / "scripts" / "hook.sh"
 EVENTS = {
-    "SessionStart": 20, "UserPromptSubmit": 5, "PostToolUse": 5, "SubagentStop": 5, "Stop": 600, "Interrupt": 3,
-    "SessionEnd": 3,
+    "SessionStart": 20, "UserPromptSubmit": 5, "PostToolUse": 5, "SubagentStop": 5, "Stop": 600,
+    "Interrupt": 3, "SessionEnd": 3,
 }  # fmt: skip
 
 
@@ -143,8 +144,8 @@ def test_esc_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> Non
 
 
 def test_typed_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
-    """Codex keeps the message until the hook has ended and tells nobody, so feedback may come with it: then the
-    person's words stand last, and begin a task of their own.
+    """Codex keeps the message until the hook has ended and tells nobody, so feedback may come with it:
+    then the person's words stand last, and begin a task of their own.
     """
     thinking, working = slow("Hm"), slow("Working")
     llm.script(*unfinished(), working)
@@ -179,3 +180,63 @@ def test_a_daemon_that_dies_while_it_judges(own_box: Sandbox, llm: ModelServer) 
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
         assert not [r for r in llm.of("main") if HEADING in r.everything]
+
+
+ESCS, KILLS = 20, 30
+
+
+def test_esc_at_any_moment(own_box: Sandbox, llm: ModelServer) -> None:
+    """After Esc, whenever it comes, the agent is asked nothing more."""
+    chance = random.Random(7)
+    with Daemon(own_box) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+        for n in range(ESCS):
+            held = slow(f"Working {n}")
+            llm.script(shell(f"make test # {n}"), text(f"{CLAIM} {n}"), held)
+            tui.ask(f"{REQUEST} {n}")
+            wait_until(lambda n=n: any(f"{REQUEST} {n}" in r.prompt for r in llm.of("main")), "the request")
+            time.sleep(chance.random() * 0.6)
+            tui.escape()
+            escaped = time.monotonic()
+            wait_until(lambda: "esc to interrupt" not in tui.screen, "an idle agent", lambda: tui.screen)
+            asked = len(llm.of("main"))
+            time.sleep(max(0.0, escaped + 1.5 - time.monotonic()))
+            assert len(llm.of("main")) == asked, f"Esc {n}: {llm.of('main')[-1].prompt[-300:]}"
+            held.release()
+            llm.reset()
+        daemon.new_log()
+
+
+@pytest.mark.parametrize("victim", ["codex", "daemon"])
+def test_killed_at_any_moment(own_box: Sandbox, llm: ModelServer, victim: str) -> None:
+    """SIGKILL of Codex or of the daemon around the end of a turn: no session is left judging, and no feedback
+    comes twice.
+    """
+    chance = random.Random(11)
+    codex = own_codex(own_box, llm)
+    with Daemon(own_box) as daemon:
+        for n in range(KILLS):
+            (own_box.project / "answer.txt").unlink(missing_ok=True)
+            llm.reset()
+            llm.script(shell("make test"), text(CLAIM), *mended())
+            with codex.start(f"{REQUEST} {n}") as running:
+                wait_until(lambda: len(llm.of("main")) > 1, "the agent at work")
+                time.sleep(chance.random() * 0.4)
+                if victim == "codex":
+                    os.killpg(running.pid, signal.SIGKILL)
+                else:
+                    daemon.kill9()
+                    daemon.start()
+                    assert running.wait().code == 0
+            session = llm.of("main")[0].session
+            sent = [r for r in llm.of("main", session) if HEADING in r.prompt]
+            assert len(sent) <= 1, [r.prompt for r in sent]
+
+            def state(session: str = session) -> str:
+                found = verdict_file(own_box.project, session)
+                return "none" if found is None else str(found["state"])
+
+            wait_until(
+                lambda: state() != "judging",
+                "a final verdict",
+                lambda: f"{state()} {daemon.new_log()[-900:]}",
+            )

@@ -109,7 +109,7 @@ TASK = (
 
 
 def test_a_patch_and_a_command_that_still_ran() -> None:
-    """A patch by the shell is a patch, with its file and its lines; a tool that Codex does not have failed."""
+    """A patch by the shell is a patch, with its lines; a tool that Codex does not have failed."""
     found = every_task(recorded("4ef8"))
     assert (found.session, found.directory) == ("01a2142d-4ef8-7852-bdfa-930cbba4dfdb", "/work/shop")
     calls = {(c.tool, c.status): c for c in found.calls}
@@ -151,7 +151,8 @@ def test_a_sub_agent_that_runs_is_seen() -> None:
         ),
         answered("It looks."),
     ]
-    note = f'<subagent_notification>\n{{"agent_path":"{SESSION}","status":{{"completed":"x"}}}}\n</subagent_notification>'
+    told = json.dumps({"agent_path": SESSION, "status": {"completed": "x"}})
+    note = f"<subagent_notification>\n{told}\n</subagent_notification>"
     over = said(note, ONE, ["multi_agent.subagent_notification"], "tool")
     assert [(c.tool, c.status, c.agent) for c in of(*began_it).calls] == [("agent", "running", SESSION)]
     assert [c.status for c in of(*began_it, over).calls] == ["completed"]
