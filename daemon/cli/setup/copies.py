@@ -37,7 +37,11 @@ MCP: Final = Path(".mcp.json")
 MCP_COMMAND: Final = ("reflectd", "mcp")  # the agent finds it on PATH, as its hooks do
 EVENT: Final = "PreToolUse"
 State = Literal["missing", "current", "different", "linked"]
-SHIPPED: Final = {"opencode": "shims/opencode", "claude-code": "shims/claude-code"}
+SHIPPED: Final = {
+    "opencode": "shims/opencode",
+    "claude-code": "shims/claude-code",
+    "codex": "shims/claude-code/scripts",
+}
 _READ_FIRST: Final = {"index.ts", "hooks.json"}  # these name the other files
 
 
