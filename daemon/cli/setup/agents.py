@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...core.errors import UserError
 from ...core.words import HOSTS
 from ..judging import who_judges
-from . import claude_code, copies, opencode
+from . import claude_code, codex, copies, opencode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,6 +54,7 @@ HOST: Final = {
         "https://claude.com/claude-code",
         claude_code.silenced,
     ),
+    "codex": Host(codex, "codex", (codex.PLACE,), "https://developers.openai.com/codex", codex.silenced),
 }
 _COPY: Final = {
     "different": "not as this version and your settings want it: `reflectd restart` mends that",

@@ -1,8 +1,8 @@
 """``reflectd setup codex``: adds our hooks to Codex's ``hooks.json``, and removes them again.
 
-Each hook is a group of its own at the end of its event's list; every other byte of the file stays. Codex runs a
-hook only when the person trusted it, and says nothing of one that it does not run: so ``setup`` asks, and on a
-yes has Codex itself record it, through ``codex app-server``. The command of a hook names the script's copy in
+Each hook is a group of its own at the end of its event's list; every other byte of the file stays. Codex runs
+a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup`` asks, and on
+a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the script's copy in
 the data folder and never changes, so an upgrade keeps the trust. A file that Codex would refuse is a
 ``UserError`` and is not changed.
 """
@@ -13,9 +13,12 @@ import json
 import os
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, TYPE_CHECKING, Any, Final, Self
@@ -23,7 +26,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
 from ...paths import PACKAGE
-from . import backups, copies
+from ..terminal import attended
+from . import copies, edit
 from .edit import Action, Report, check_editable, diff, fleeting, read_text, stay_inside
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "codex"
 SCRIPT: Final = "hook.sh"
+PLACE: Final = ".local/bin/codex"
 NAME: Final = "hooks.json"
 EVENTS: Final = {  # seconds that Codex waits; it warns of more than 3 for the last two
     "SessionStart": 20, "UserPromptSubmit": 5, "PostToolUse": 5, "SubagentStop": 5, "Stop": 600,
@@ -51,13 +56,13 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     if args.project:
         stay_inside(Path.cwd(), (file,))
     if args.undo:
-        return backups.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
+        return edit.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
     there = os.path.lexists(file)
     old = read_text(file) if there else ""
     if args.remove:
         report = _remove(env, file, old, force=args.force, dry_run=args.dry_run)
         if not args.dry_run:
-            copies.remove_unused(env, HOST, [*backups.edited_files(env), *read_in(env, Path.cwd())])
+            copies.remove_unused(env, HOST, [*edit.edited_files(env), *read_in(env, Path.cwd())])
         return report
     script = copies.place(env, HOST) / SCRIPT
     text = _with_ours(file, old, script)
@@ -65,11 +70,45 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     if text != old:
         check_editable(file, force=args.force)
     copied = not args.dry_run and copies.refresh(env, HOST, make=True)
-    if text == old:
-        return Report(file, "unchanged", str(script), None, "", warnings, copied)
-    backup = None if args.dry_run else backups.write(env, file, old.encode(), text.encode(), now)
-    action: Action = "replaced" if names_us_in(old) else "added" if there else "created"
-    return Report(file, action, str(script), backup, diff(file, old, text), warnings, copied)
+    action: Action = "unchanged" if text == old else "replaced" if names_us_in(old) else "added"
+    backup = None
+    if not (args.dry_run or text == old):
+        backup = edit.write(env, file, old.encode(), text.encode(), now)
+    action = action if there or text == old else "created"
+    note = "" if args.dry_run else _ask_trust(args, env)
+    return Report(file, action, str(script), backup, diff(file, old, text), warnings, copied, note=note)
+
+
+def find(env: Mapping[str, str]) -> str:
+    """The program's path, "" when it is not on PATH or where its installer puts it."""
+    usual = Path(env.get("HOME", "/"), PLACE)
+    return shutil.which(HOST, path=env.get("PATH", "")) or (str(usual) if os.access(usual, os.X_OK) else "")
+
+
+def _ask_trust(args: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """Has Codex note that the person trusts our hooks, if they say so. What became of it, in words."""
+    program, yes = find(env), args.yes
+    if not program:
+        return f"Codex does not trust the hooks yet: {BY_HAND}"
+    try:
+        known, runs = trusted(program, env, Path.cwd())
+        if known and known == runs:
+            return "Codex trusts the hooks."
+        if not yes and attended() and not args.json:
+            answer = input(
+                "\nCodex runs a hook only when you trusted it. Have it note that you trust these? [Y/n] "
+            )
+            yes = answer.strip().lower() in {"", "y", "yes"}
+        if not yes:
+            return f"Codex does not trust the hooks yet: {BY_HAND}"
+        known, runs = trust(program, env, Path.cwd())
+    except EOFError:
+        return f"Codex does not trust the hooks yet: {BY_HAND}"
+    except Unavailable as error:
+        return f"Codex could not be asked to trust the hooks ({error}): {BY_HAND}"
+    return (
+        "Codex trusts the hooks now." if known == runs else f"Codex runs {runs} of {known} hooks: {BY_HAND}"
+    )
 
 
 def home(env: Mapping[str, str]) -> Path:
@@ -87,9 +126,23 @@ def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def loaded(env: Mapping[str, str], folder: Path) -> Iterator[Path]:
-    """The files that have hooks of ours."""
-    yield from (file for file in read_in(env, folder) if names_us(file))
+def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
+    """The files with hooks of ours that Codex runs when it is started in ``folder``."""
+    return [file for file in read_in(env, folder) if names_us(file)]
+
+
+def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
+    """What is ours in the files of hooks, and how each is taken out."""
+    for file in dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)]):
+        if file.name == NAME and names_us(file):
+            yield file, "our hooks", partial(disconnect, env, file)
+
+
+def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """What keeps Codex from running our hooks, by the files alone; whether it trusts them is `doctor`'s."""
+    for file in loads(env, folder):
+        with suppress(UserError, Unavailable):
+            yield from (f"{file}: {problem}" for problem in problems(read_text(file)))
 
 
 def names_us(file: Path) -> bool:
@@ -194,21 +247,21 @@ def _remove(
     """Take our hooks out; as it was before us, if nobody edited the file since."""
     if not names_us_in(old):
         return Report(file, "unchanged", "", None, "")
-    untouched, data = backups.before(env, file)
+    untouched, data = edit.before(env, file)
     text = data.decode() if untouched and data is not None and not names_us_in(data.decode()) else old
     for event in EVENTS:
         text = _without(text, event)
-    gone = backups.was_made(env, file) and (untouched or jsonc.is_bare(text) or text == _FRESH)
+    gone = edit.first(env, file) == (True, None) and (untouched or jsonc.is_bare(text) or text == _FRESH)
     check_editable(file, force=force)
     if not dry_run:
-        backups.put_back(env, file, old.encode(), None if gone else text.encode())
+        edit.put_back(env, file, old.encode(), None if gone else text.encode())
         _forget_trust(file)
     return Report(file, "deleted" if gone else "removed", "", None, diff(file, old, "" if gone else text))
 
 
 def _forget_trust(file: Path) -> None:
-    """Take what Codex noted of hooks that are gone out of its settings: tables of one line, as it writes them.
-    Those of hooks that are still there stay.
+    """Take what Codex noted of hooks that are gone out of its settings: tables of one line, as it writes
+    them. Those of hooks that are still there stay.
     """
     from ...files.safe import write_atomic
 
@@ -217,7 +270,8 @@ def _forget_trust(file: Path) -> None:
         old = read_text(settings) if settings.is_file() else ""
         there = _events(read_text(file)) if file.is_file() else {}
         left = {f"{_snake(event)}:{n}" for event, groups in there.items() for n in range(len(groups))}
-        table = rf'\n*\[hooks\.state\."{re.escape(str(file))}:([a-z_]+:\d+):\d+"\]\ntrusted_hash = "[^"\n]*"(?=\n|$)'
+        head = rf'\n*\[hooks\.state\."{re.escape(str(file))}:([a-z_]+:\d+):\d+"\]'
+        table = head + r'\ntrusted_hash = "[^"\n]*"(?=\n|$)'
         new = re.sub(table, lambda m: m[0] if m[1] in left else "", old)
         if new != old:
             write_atomic(settings, new, mode=None, follow=True, expected=old.encode())
@@ -231,8 +285,8 @@ def _snake(event: str) -> str:
 
 
 def trust(program: str, env: Mapping[str, str], folder: Path) -> tuple[int, int]:
-    """Has Codex record that the person trusts our hooks: how many there are, and how many it trusts now. Raises
-    ``Unavailable``.
+    """Has Codex record that the person trusts our hooks: how many there are, and how many it trusts now.
+    Raises ``Unavailable``.
     """
     with _AppServer(program, env, folder) as server:
         hooks = server.ours()
@@ -286,8 +340,6 @@ class _AppServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        import signal
-
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -58,7 +58,7 @@ NOTHING: Final = Extra()
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was done, or would be done. ``copied``: the plugin's copy was made or brought up to date.
-    ``command``: what became of the bare `/reflect`.
+    ``command``: what became of the bare `/reflect`. ``note``: what else the person reads.
     """
 
     file: Path
@@ -69,6 +69,7 @@ class Report:
     warnings: tuple[str, ...] = ()
     copied: bool = False
     command: Extra = NOTHING
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

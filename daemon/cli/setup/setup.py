@@ -354,6 +354,8 @@ def _tell(
         say(SAID[report.action].format(file=report.file))
         if report.backup:
             say(f"  backup: {report.backup} (the same command with --undo restores it)")
+    if report.note:
+        say(f"  {report.note}")
     if report.command.told:
         say(f"  /reflect: {report.command.told}")
     if args.remove or args.undo:
@@ -431,6 +433,7 @@ def _report(
         "copied": report.copied,
         "notes": [f"{key} = {toml(values[key])}" for key in parts] if host == claude_code.HOST else [],
         "command": report.command.told,
+        "note": report.note,
         "action": report.action,
         "program": agents.find(env, host) or None,
     }

@@ -37,12 +37,11 @@ if TYPE_CHECKING:
     from ...core.orders import CallOrder, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from ..instances import Instances
     from ..intake import Intake
     from ..offering import Offering
     from ..round import Schedule
     from ..world import World
-    from .host import Instance
+    from .host import Instance, Instances, Mode
 
 HOST: Final = "codex"
 HOLD_S: Final = 30.0  # how long a Stop waits for commands and sub-agents that still run
@@ -164,8 +163,8 @@ class Codex(Host):
         identity = f"{HOST}-{hook.session}"
         before = self._instances.get(identity)
         was = before is not None and before.connected
-        mode = "run" if self._of(hook.session).one_shot else "tui"
-        instance = self._instances.add(identity, self, mode, hook.pid, hook.directory)  # type: ignore[arg-type]
+        mode: Mode = "run" if self._of(hook.session).one_shot else "tui"
+        instance = self._instances.add(identity, self, mode, hook.pid, hook.directory)
         instance.session, instance.connected = hook.session, True
         if not was:
             self._intake.connected(instance)
