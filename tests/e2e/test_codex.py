@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 
 import pytest
 
-from harness.hosts.codex import Codex, CodexTui, said_by, session_of, shell, write
+from harness.hosts.claude_code import Ran, Running
+from harness.hosts.codex import Codex, CodexTui, binary, said_by, session_of, shell, write
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
@@ -240,3 +242,40 @@ def test_killed_at_any_moment(own_box: Sandbox, llm: ModelServer, victim: str) -
                 "a final verdict",
                 lambda: f"{state()} {daemon.new_log()[-900:]}",
             )
+
+
+def reflectd(box: Sandbox, codex: Codex, *words: str) -> Ran:
+    """``reflectd`` in a terminal of the sandbox's person, who has Codex on their PATH."""
+    path = f"{binary().parent}:{box.env()['PATH']}"
+    env = box.env(CODEX_HOME=str(codex.config), FAKE_KEY="none", PATH=path, PYTHONPATH=str(REPO))
+    with Running(box.root, [sys.executable, "-m", "daemon", *words], "", env, box.project) as running:
+        return running.wait()
+
+
+def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
+    """``setup codex --yes`` connects a Codex that trusts nothing by itself; ``--remove`` leaves no trace."""
+    codex = Codex(own_box, llm.url, trusting=False)
+    before = {path: path.read_bytes() for path in codex.config.iterdir() if path.is_file()}
+    with Daemon(own_box) as daemon:
+        llm.script(*unfinished())
+        ran = codex.run(REQUEST)
+        assert daemon.session(session_of(ran)) == {}, "it is not connected yet"
+        done = reflectd(own_box, codex, "setup", "codex")
+        assert done.code == 0, done.stdout + done.stderr
+        assert "does not trust the hooks yet" in done.stdout
+        llm.script(*unfinished())
+        assert daemon.session(session_of(codex.run(REQUEST))) == {}, "nobody trusted the hooks"
+        done = reflectd(own_box, codex, "setup", "--yes")
+        assert "Codex trusts the hooks now." in done.stdout, done.stdout + done.stderr
+        llm.script(*unfinished(), *mended())
+        ran = codex.run(REQUEST)
+        assert said_by(ran) == [CLAIM, DONE]
+        daemon.wait_verdict(session_of(ran), "complete")
+        done = reflectd(own_box, codex, "setup", "codex", "--remove")
+        assert done.code == 0, done.stdout + done.stderr
+        daemon.new_log()
+    after = {
+        path: path.read_bytes() for path in codex.config.iterdir() if path in before or path.suffix == ".json"
+    }
+    assert {p.name: t.decode() for p, t in after.items()} == {p.name: t.decode() for p, t in before.items()}
+    assert not (own_box.home / ".local" / "share" / "reflectd").exists()

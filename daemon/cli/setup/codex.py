@@ -1,9 +1,9 @@
 """``reflectd setup codex``: adds our hooks to Codex's ``hooks.json``, and removes them again.
 
 Each hook is a group of its own at the end of its event's list; every other byte of the file stays. Codex runs
-a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup`` asks, and on
-a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the script's copy in
-the data folder and never changes, so an upgrade keeps the trust. A file that Codex would refuse is a
+a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup`` asks, and
+on a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the script's
+copy in the data folder and never changes, so an upgrade keeps the trust. A file that Codex would refuse is a
 ``UserError`` and is not changed.
 """
 
@@ -273,6 +273,8 @@ def _forget_trust(file: Path) -> None:
         head = rf'\n*\[hooks\.state\."{re.escape(str(file))}:([a-z_]+:\d+):\d+"\]'
         table = head + r'\ntrusted_hash = "[^"\n]*"(?=\n|$)'
         new = re.sub(table, lambda m: m[0] if m[1] in left else "", old)
+        if new != old and "[hooks.state." not in new:
+            new = re.sub(r"\n*\[hooks\.state\]\n(?=\s*(?:\[|$))", "\n", new)
         if new != old:
             write_atomic(settings, new, mode=None, follow=True, expected=old.encode())
 
