@@ -12,14 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from daemon.cli.setup.codex import EVENTS, group
 from harness.hosts.claude_code import HOSTS, Ran, Running
-from harness.machine.sandbox import Sandbox
+from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
-from harness.models.server import Tool
+from harness.models.server import ModelServer, Tool
 
 Json = dict[str, Any]
 MODEL = "fake-1"
+SCRIPT = REPO / "plugin-shim" / "claude-code" / "scripts" / "hook.sh"
 READY = "\u203a"  # the angle before the input line
 
 
@@ -111,6 +113,13 @@ class Codex:
         """The file of one session."""
         (file,) = (self.config / "sessions").glob(f"*/*/*/rollout-*-{session}.jsonl")
         return file
+
+
+def hooked(box: Sandbox, llm: ModelServer) -> Codex:
+    """A Codex with our hooks, which it runs without having been asked to trust them."""
+    made = Codex(box, llm.url)
+    made.write_hooks({"hooks": {event: [group(event, SCRIPT)] for event in EVENTS}})
+    return made
 
 
 def items_of(ran: Ran) -> list[Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from harness.hosts.claude_code import Ran, Running
-from harness.hosts.codex import Codex, CodexTui, binary, said_by, session_of, shell, write
+from harness.hosts.codex import Codex, CodexTui, binary, hooked, said_by, session_of, shell, write
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
@@ -19,28 +20,13 @@ from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, R
 from harness.models.server import ModelServer, Step, slow, text
 
 pytestmark = pytest.mark.needs("codex")
-SCRIPT = REPO / "plugin-shim" / "claude-code" / "scripts" / "hook.sh"
-EVENTS = {
-    "SessionStart": 20, "UserPromptSubmit": 5, "PostToolUse": 5, "SubagentStop": 5, "Stop": 600,
-    "Interrupt": 3, "SessionEnd": 3,
-}  # fmt: skip
-
-
-def hooks() -> dict[str, object]:
-    def of(event: str, seconds: int) -> list[dict[str, object]]:
-        handler = {"type": "command", "command": f"'{SCRIPT}' {event} codex", "timeout": seconds}
-        return [{"hooks": [handler]}]
-
-    return {"hooks": {event: of(event, seconds) for event, seconds in EVENTS.items()}}
 
 
 @pytest.fixture
 def codex(box: Sandbox, llm: ModelServer) -> Codex:
     for name in ("answer.txt", "hello.py"):
         (box.project / name).unlink(missing_ok=True)
-    made = Codex(box, llm.url)
-    made.write_hooks(hooks())
-    return made
+    return hooked(box, llm)
 
 
 def unfinished(*then: Step) -> list[Step]:
@@ -119,18 +105,12 @@ def model_daemon(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
     return Daemon(box, REFLECTD_JUDGE_PROVIDER="openai", REFLECTD_OPENAI_BASE_URL=llm.url, **more)
 
 
-def own_codex(box: Sandbox, llm: ModelServer) -> Codex:
-    made = Codex(box, llm.url)
-    made.write_hooks(hooks())
-    return made
-
-
 def test_esc_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
     """Esc ends the wait and the judgement; what is typed next is judged."""
     thinking = slow("Hm")
     llm.script(*unfinished(), *mended())
     llm.api(thinking, COMPLETE)
-    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+    with model_daemon(own_box, llm) as daemon, CodexTui(hooked(own_box, llm)) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
         session = llm.of("main")[0].session
@@ -152,7 +132,7 @@ def test_typed_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> N
     thinking, working = slow("Hm"), slow("Working")
     llm.script(*unfinished(), working)
     llm.api(thinking, UNDEFENDED, COMPLETE)
-    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+    with model_daemon(own_box, llm) as daemon, CodexTui(hooked(own_box, llm)) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
         session = llm.of("main")[0].session
@@ -170,7 +150,7 @@ def test_a_daemon_that_dies_while_it_judges(own_box: Sandbox, llm: ModelServer) 
     thinking = slow("Hm")
     llm.script(*unfinished(), *mended())
     llm.api(thinking, COMPLETE)
-    with model_daemon(own_box, llm) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+    with model_daemon(own_box, llm) as daemon, CodexTui(hooked(own_box, llm)) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
         session = llm.of("main")[0].session
@@ -190,7 +170,7 @@ ESCS, KILLS = 20, 30
 def test_esc_at_any_moment(own_box: Sandbox, llm: ModelServer) -> None:
     """After Esc, whenever it comes, the agent is asked nothing more."""
     chance = random.Random(7)
-    with Daemon(own_box) as daemon, CodexTui(own_codex(own_box, llm)) as tui:
+    with Daemon(own_box) as daemon, CodexTui(hooked(own_box, llm)) as tui:
         for n in range(ESCS):
             held = slow(f"Working {n}")
             llm.script(shell(f"make test # {n}"), text(f"{CLAIM} {n}"), held)
@@ -214,7 +194,7 @@ def test_killed_at_any_moment(own_box: Sandbox, llm: ModelServer, victim: str) -
     comes twice.
     """
     chance = random.Random(11)
-    codex = own_codex(own_box, llm)
+    codex = hooked(own_box, llm)
     with Daemon(own_box) as daemon:
         for n in range(KILLS):
             (own_box.project / "answer.txt").unlink(missing_ok=True)
@@ -279,3 +259,36 @@ def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
     }
     assert {p.name: t.decode() for p, t in after.items()} == {p.name: t.decode() for p, t in before.items()}
     assert not (own_box.home / ".local" / "share" / "reflectd").exists()
+
+
+@pytest.mark.needs("claude")
+@pytest.mark.needs("opencode")
+def test_three_hosts_at_once(own_box: Sandbox, llm: ModelServer) -> None:
+    """One daemon judges a session of each at the same time; each gets its own feedback, and none another's."""
+    from harness.hosts.claude_code import ClaudeCode
+    from harness.hosts.opencode import OpencodeServe
+    from harness.models import claude_code_scripts, scripts
+
+    codex, claude = hooked(own_box, llm), ClaudeCode(own_box, llm.url, plugin=claude_code_scripts.PLUGIN)
+    folders = [own_box.project, own_box.root / "second", own_box.root / "third"]
+    for folder in folders[1:]:
+        shutil.copytree(own_box.project, folder)
+    mine, theirs, other = "for codex", "for claude", "for opencode"
+    llm.script(*unfinished(), *mended(), marker=mine)
+    paths = claude_code_scripts.unfinished(claude, folder=folders[1])
+    llm.script(*paths, *claude_code_scripts.mended(), marker=theirs)
+    llm.script(*scripts.unfinished(), *scripts.finished(), marker=other)
+    with Daemon(own_box) as daemon, OpencodeServe(own_box, llm.url) as opencode:
+        session = opencode.create_session()
+        with (
+            codex.start(f"{REQUEST} {mine}", cwd=folders[2]) as one,
+            claude.start(f"{REQUEST} {theirs}", cwd=folders[1], **claude_code_scripts.HEADLESS) as two,
+        ):
+            session.prompt(f"{REQUEST} {other}")
+            ended = [one.wait(), two.wait()]
+        assert [ran.code for ran in ended] == [0, 0]
+        daemon.wait_verdict(session.id, "complete")
+        for words in (mine, theirs, other):
+            sent = [r for r in llm.of("main") if words in r.everything and HEADING in r.everything]
+            assert sent, words
+            assert sum(r.prompt.count(HEADING) for r in sent) <= 2

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
+from harness.hosts.codex import hooked, said_by, shell, write
 from harness.hosts.opencode import OpencodeServe, opencode_run
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -116,6 +117,31 @@ def claude_sessions(box: Sandbox, llm: ModelServer) -> Callable[..., None]:
 def test_the_loop_with_claude_code(own_box: Sandbox, llm: ModelServer) -> None:
     """SessionStart gives the points, SessionEnd begins the look back."""
     loop(own_box, llm, claude_sessions(own_box, llm))
+
+
+def codex_sessions(box: Sandbox, llm: ModelServer) -> Callable[..., None]:
+    """What runs a session of Codex, each its own process."""
+    codex = hooked(box, llm)
+
+    def session(last: str = DONE) -> None:
+        (box.project / "hello.py").unlink(missing_ok=True)
+        work = [
+            shell("ls"),
+            write("hello.py", "print('hello')\n"),
+            shell("echo 42 > answer.txt && make test"),
+        ]
+        llm.script(*work, text(last))
+        ran = codex.run(REQUEST)
+        assert (ran.code, said_by(ran)) == (0, [last]), ran
+
+    return session
+
+
+@pytest.mark.shows("LEARN-01")
+@pytest.mark.needs("codex")
+def test_the_loop_with_codex(own_box: Sandbox, llm: ModelServer) -> None:
+    """The same in Codex."""
+    loop(own_box, llm, codex_sessions(own_box, llm))
 
 
 @pytest.mark.needs("claude")

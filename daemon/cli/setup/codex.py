@@ -189,7 +189,8 @@ def _is_ours(group: object) -> bool:
     return len(found) == 1 and isinstance(found[0], str) and _OURS.search(found[0]) is not None
 
 
-def _group(event: str, script: Path) -> dict[str, Any]:
+def group(event: str, script: Path) -> dict[str, Any]:
+    """Our hook of this event, as it stands in the list."""
     handler: dict[str, Any] = {"type": "command", "command": f"{shlex.quote(str(script))} {event} codex"}
     handler["timeout"] = EVENTS[event]
     return {"hooks": [handler | ({"statusMessage": JUDGING} if event == "Stop" else {})]}
@@ -200,7 +201,7 @@ def _with_ours(file: Path, old: str, script: Path) -> str:
     try:
         text = old if old.strip() else _FRESH
         for event in EVENTS:
-            wanted = _group(event, script)
+            wanted = group(event, script)
             mine = [group for group in _events(text).get(event, ()) if _is_ours(group)]
             if mine == [wanted]:
                 continue
