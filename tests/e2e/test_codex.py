@@ -245,12 +245,16 @@ def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
         assert "does not trust the hooks yet" in done.stdout
         llm.script(*unfinished())
         assert daemon.session(session_of(codex.run(REQUEST))) == {}, "nobody trusted the hooks"
+        seen = reflectd(own_box, codex, "doctor")
+        assert "runs 0 of 7 hooks" in " ".join(seen.stdout.split()), seen.stdout
         done = reflectd(own_box, codex, "setup", "--yes")
         assert "Codex trusts the hooks now." in done.stdout, done.stdout + done.stderr
         llm.script(*unfinished(), *mended())
         ran = codex.run(REQUEST)
         assert said_by(ran) == [CLAIM, DONE]
         daemon.wait_verdict(session_of(ran), "complete")
+        seen = reflectd(own_box, codex, "doctor")
+        assert "runs the hooks of" in " ".join(seen.stdout.split()), seen.stdout
         done = reflectd(own_box, codex, "setup", "codex", "--remove")
         assert done.code == 0, done.stdout + done.stderr
         daemon.new_log()

@@ -22,7 +22,7 @@ from ...core.errors import Unavailable, UserError
 from ...core.words import HOSTS
 from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
 from ..render import clock, count, standstill
-from ..setup import agents, claude_code, copies, opencode
+from ..setup import agents, claude_code, codex, copies, opencode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -560,10 +560,34 @@ def errors_logged(about: About) -> Iterator[Check]:
     yield Check("log", "warn", text, "reflectd logs")
 
 
+def codex_hooks(about: About) -> Iterator[Check]:
+    """Whether Codex is there, and whether it runs our hooks: of one that nobody trusted it says nothing."""
+    program, files = agents.find(about.env, codex.HOST), codex.loads(about.env, Path.cwd())
+    if not program:
+        yield _absent(codex.HOST, "codex", files)
+        return
+    if not files:
+        yield Check("codex", "ok", f"{program} does not load reflectd here (`reflectd setup codex`)")
+        return
+    for problem in codex.silenced(about.env, Path.cwd()):
+        yield Check("codex", "fail", problem, "mend it: Codex runs no hook of this file")
+    try:
+        known, runs = codex.trusted(program, about.env, Path.cwd())
+    except Unavailable as e:
+        yield Check("codex", "warn", f"whether it trusts the hooks could not be asked: {e}", codex.BY_HAND)
+        return
+    if runs < max(known, 1):
+        text = f"{program} runs {runs} of {known} hooks of reflectd, and says nothing of the others"
+        yield Check("codex", "fail", text, f"`reflectd setup codex`, or {codex.BY_HAND}")
+    else:
+        yield Check("codex", "ok", f"{program} runs the hooks of {', '.join(map(str, files))}")
+
+
 CHECKS = {
     "state": state, "space": space, "socket": sockets, "service": service, "daemon": daemon,
     "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
-    "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "providers": providers,
+    "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "codex": codex_hooks,
+    "providers": providers,
     "judge": judges, "learning": learning, "embeddings": embeddings, "database": database,
     "status": said_by_the_daemon, "log": errors_logged,
 }  # fmt: skip

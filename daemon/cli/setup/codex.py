@@ -32,7 +32,7 @@ from .edit import Action, Report, check_editable, diff, fleeting, read_text, sta
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from datetime import datetime
 
 HOST: Final = "codex"
@@ -271,17 +271,35 @@ def _forget_trust(file: Path) -> None:
         old = read_text(settings) if settings.is_file() else ""
         there = _events(read_text(file)) if file.is_file() else {}
         left = {f"{_snake(event)}:{n}" for event, groups in there.items() for n in range(len(groups))}
-        head = rf'\n*\[hooks\.state\."{re.escape(str(file))}:([a-z_]+:\d+):\d+"\]'
-        table = head + r'\ntrusted_hash = "[^"\n]*"(?=\n|$)'
-        new = re.sub(table, lambda m: m[0] if m[1] in left else "", old)
-        if new != old and "[hooks.state." not in new:
-            new = re.sub(r"\n*\[hooks\.state\]\n(?=\s*(?:\[|$))", "\n", new)
+        new = _without_tables(old, f'[hooks.state."{file}:', left)
         if new != old:
             write_atomic(settings, new, mode=None, follow=True, expected=old.encode())
 
 
+def _without_tables(text: str, start: str, left: Collection[str]) -> str:
+    """The TOML without the tables of a hash whose names begin with ``start``, but for those ``left``; and
+    without the table above them, when it has no other.
+    """
+    kept: list[str] = []
+    tables = text.split("\n[")
+    for n, table in enumerate(tables):
+        head, _, body = table.partition("\n")
+        name = f"[{head}" if n else head
+        event = name.removeprefix(start).rpartition(":")[0]
+        ours = (
+            name.startswith(start)
+            and body.startswith("trusted_hash = ")
+            and body.count("\n") <= 1 + (body[-1:] == "\n")
+        )
+        if not ours or event in left:
+            kept.append(table)
+    if len(kept) < len(tables) and not any(table.startswith("hooks.state.") for table in kept):
+        kept = [table for table in kept if table.strip() != "hooks.state]"]
+    return "\n[".join(kept).rstrip("\n") + "\n" if len(kept) < len(tables) else text
+
+
 def _snake(event: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).lstrip("_")
 
 
 # Trust
