@@ -234,6 +234,23 @@ class Transcript:
                     rest = False
         return found
 
+    def stale(self, task: str, turn: str) -> str:
+        """Why a prompt about this task and turn is out of date; empty when it may leave. An empty ``turn``:
+        any turn of the task. A compaction is no work of the agent's.
+        """
+        said = [m for m in self.messages if not (m.summary or m.compaction)]
+        now = next((m for m in reversed(said) if m.role == "assistant"), None)
+        begun = replace(self, begun=task).task
+        if begun is None or begun.id != task or (now and any(m.human for m in self.since(now.id))):
+            return "the person wrote meanwhile"
+        if now is None or (turn and now.id != turn):
+            return "the agent went on meanwhile"
+        if now.error or not now.finish:
+            return "the agent was stopped, or works"
+        if said[-1] is not now:
+            return "the person ran a command, or the agent was told something else"
+        return ""
+
     @property
     def turn(self) -> Message | None:
         """The last assistant message, or None."""

@@ -26,6 +26,7 @@ from ..core.transcript import Transcript
 from ..core.verdict import JudgedBy
 from ..engine.calls import Calls
 from ..hosts.claude_code.transcript import is_transcript, transcript_of
+from ..hosts.codex import rollout as codex
 from ..hosts.opencode.past import parse_export
 from ..judge.case import PROMPT_TOKENS, Case, Templates, make_case
 from ..judge.decide import Decision, Round, decide, skip
@@ -85,6 +86,8 @@ def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loade
 
     Each load gets a fresh nonce: the one that fenced the text before may be in the text by now.
     """
+    if codex.is_rollout(data):
+        return of_transcript(codex.transcript_of(data, PurePath(name).stem), name, templates)
     if is_transcript(data):
         return of_transcript(transcript_of(data, PurePath(name).stem), name, templates)
     found = _json(data, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -294,3 +295,16 @@ def test_three_hosts_at_once(own_box: Sandbox, llm: ModelServer) -> None:
         for each in (session_of(ended[0]), ended[1].session, session.id):
             wait_until(lambda each=each: len(daemon.verdicts(each)) > 1, "two verdicts", daemon.new_log)
             assert [v["state"] for v in daemon.verdicts(each)] == ["complete", "incomplete"]
+
+
+def test_verbs_read_rollouts(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """``judge --last``, a file, and all past sessions."""
+    llm.script(*unfinished())
+    session = session_of(codex.run(REQUEST, REFLECTD_HEADLESS=""))
+    last = reflectd(codex.box, codex, "judge", "--last", "--provider", "offline")
+    assert "make test" in last.stdout, last.stdout + last.stderr
+    one = reflectd(codex.box, codex, "judge", str(codex.rollout(session)), "--provider", "offline")
+    assert one.stdout == last.stdout
+    past = reflectd(codex.box, codex, "judge", "--past", "--json")
+    assert past.code == 0, past.stderr
+    assert json.loads(past.stdout)["sent"] >= 1

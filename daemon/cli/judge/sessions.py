@@ -43,7 +43,9 @@ OLD: Final = (
 
 
 def is_transcript_file(path: Path) -> bool:
-    """Whether the file is a transcript of Claude Code, by its name or its first lines."""
+    """Whether the file is a transcript of Claude Code or a rollout of Codex, by its name or its first
+    lines.
+    """
     from ...hosts.claude_code.transcript import is_transcript
 
     if path.suffix == TRANSCRIPT:
@@ -61,11 +63,16 @@ def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded
     """The case of the session's last turn. Raises ``UserError``."""
     from ...files.project import project_rule_lines
     from ...hosts.claude_code.transcript import TranscriptReader
+    from ...hosts.codex.past import is_named_so
+    from ...hosts.codex.rollout import RolloutReader
     from ...replay.cases import of_transcript
 
     if not path.exists():
         raise UserError(f"can't read {path}: there is no such file")
-    transcript = TranscriptReader(path, is_ours=lambda _: True).read(closed=True)
+    if is_named_so(path):
+        transcript = RolloutReader(path, is_ours=lambda _: True).read(closed=True)
+    else:
+        transcript = TranscriptReader(path, is_ours=lambda _: True).read(closed=True)
     return of_transcript(transcript, str(path), templates, project_rule_lines(transcript.directory))
 
 
@@ -74,12 +81,17 @@ def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Temp
     reason. Raises ``UserError`` when none can be judged.
     """
     from ...hosts.claude_code.past import named, projects
+    from ...hosts.codex import past as codex
 
     folders = upward(folder)
     found = [f for place in folders for f in sessions(projects(env) / named(place))]
+    found += codex.files_of(folders[-1], env)
     if not found:
         above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
-        raise UserError(f"Claude Code has no session of {folder} in {projects(env)}{above}")
+        raise UserError(
+            f"Claude Code has no session of {folder} in {projects(env)}{above}, "
+            f"nor has Codex in {codex.sessions(env)}"
+        )
     skipped: list[str] = []
     for path in sorted(found, key=_changed, reverse=True):
         try:
@@ -149,17 +161,19 @@ def sessions_of(env: Mapping[str, str], where: Paths, folder: str | None, since_
 
 
 def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> list[Session]:
-    """Those in files, oldest first; Claude Code's all where no folder is named. Raises ``UserError`` when
-    there are none.
+    """Those in files, oldest first; Claude Code's and Codex's all where no folder is named. Raises
+    ``UserError`` when there are none.
     """
     from ...hosts.claude_code.past import projects
+    from ...hosts.codex import past as codex
 
     place = Path(folder).expanduser() if folder is not None else projects(env)
     if folder is not None and not place.exists():
         raise UserError(f"there is no {place}")
     suffixes = (TRANSCRIPT,) if folder is None else (TRANSCRIPT, EXPORT)
     closed: list[OSError] = []
-    paths = [place] if place.is_file() else _below(place, suffixes, closed.append)
+    paths = [place] if place.is_file() else list(_below(place, suffixes, closed.append))
+    paths += codex.files(env) if folder is None else []
     found = [s for path in paths if (s := _file(path)) is not None]
     chosen = [s for s in found if s.changed >= since_ms * 1_000_000]
     for error in closed:
@@ -214,12 +228,15 @@ def _below(place: Path, suffixes: tuple[str, ...], on_closed: Callable[[OSError]
 
 def _file(path: Path) -> Session | None:
     from ...hosts.claude_code.past import stops_in
+    from ...hosts.codex import past as codex
 
     try:
         found = path.stat()
     except OSError:
         return None
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if codex.is_named_so(path):
+        return Session(name, "codex", found.st_mtime_ns, found.st_size, partial(codex.stops_in, path))
     if path.suffix == TRANSCRIPT:
         return Session(name, "claude-code", found.st_mtime_ns, found.st_size, partial(stops_in, path))
     return Session(name, "opencode", found.st_mtime_ns, found.st_size, partial(_of_export, path))

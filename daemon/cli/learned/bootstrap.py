@@ -26,6 +26,7 @@ from ...core.errors import ReflectdError, UserError, told, words
 from ...core.words import PROVIDERS
 from ...hosts.claude_code.past import named as folder_of
 from ...hosts.claude_code.past import projects
+from ...hosts.codex.past import files_of as codex_files
 from ...learning.playbook.questions import of_stretch
 from ...learning.playbook.stretch import Past, of_past
 from ...paths import find_socket
@@ -165,10 +166,12 @@ def _files(project: Path, named: list[str]) -> list[Path]:
         return [Path(name).expanduser() for name in named]
     names = dict.fromkeys((str(project), os.path.realpath(project)))
     files = [file for name in names for file in sessions(projects(os.environ) / folder_of(name))]
+    files += codex_files(project, os.environ)
     if not files:
         raise UserError(
-            f"Claude Code has no session of {project} in {projects(os.environ)}; a session of opencode is "
-            "given as a file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap FILE`"
+            f"Claude Code has no session of {project} in {projects(os.environ)}, nor has Codex; a session of "
+            "opencode is given as a file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap "
+            "FILE`"
         )
     return files
 
@@ -213,12 +216,14 @@ def _transcript(path: Path) -> tuple[str, Transcript]:
 
     from ...files.cases import read_file
     from ...hosts.claude_code.transcript import every_task
+    from ...hosts.codex import rollout as codex
+    from ...hosts.codex.past import is_named_so
     from ...hosts.opencode.past import parse_export
 
     if not path.exists():
         raise UserError("there is no such file")
     if is_transcript_file(path):
-        return "claude-code", every_task(path)
+        return ("codex", codex.every_task(path)) if is_named_so(path) else ("claude-code", every_task(path))
     try:
         transcript = parse_export(msgspec.json.decode(read_file(path)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ReflectdError) as e:

@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ...files.safe import read_bytes
 from ...hosts.claude_code.past import SUFFIX, all_folders, files_in, folders_of, said_in
+from ...hosts.codex import past as codex
 from ...hosts.jsonl import Cursor
 from ...hosts.opencode.past import parse_export
 from ...learning.rules.candidates import for_a_model
@@ -62,9 +63,10 @@ class Source(NamedTuple):
 
 
 def of_project(project: Path, env: Mapping[str, str], *, everywhere: bool) -> list[Source]:
-    """Claude Code's sessions of the project, or of all projects."""
+    """Claude Code's and Codex's sessions of the project, or of all projects."""
     folders = all_folders(env) if everywhere else folders_of(project, env)
-    return _sources(entry.path for entry in files_in(folders))
+    rollouts = codex.files(env) if everywhere else codex.files_of(project, env)
+    return _sources([*(entry.path for entry in files_in(folders)), *map(str, rollouts)])
 
 
 def named(paths: Sequence[str]) -> list[Source]:
@@ -197,7 +199,9 @@ class Scan:
         if cursor is not None and cursor.is_unchanged(source.stat):
             return None
         self.bytes += source.stat.st_size - (cursor.at if cursor else 0)
-        found = said_in(Path(source.path), cursor, lambda said: self._take(said, source.name))
+        path = Path(source.path)
+        read = codex.said_in if codex.is_named_so(path) else said_in
+        found = read(path, cursor, lambda said: self._take(said, source.name))
         return list(found) if found is not None else None
 
     def _export(self, source: Source, known: object) -> list[Any] | None:

@@ -31,7 +31,6 @@ from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.transcript import (
     TranscriptReader,
     awaited,
-    stale_order,
     still_running,
     with_sub_agents,
 )
@@ -461,7 +460,7 @@ class ClaudeCode(Host):
             return "it is void"
         turn = stored.order.turn if isinstance(stored.order, SendFeedback) else ""
         try:
-            why = stale_order(await self._files.read(session), stored.order.task, turn)
+            why = (await self._files.read(session)).stale(stored.order.task, turn)
         except (Unavailable, BadReply) as e:
             return str(e)
         if not why and not stop.strict and await self._files.taken_back(session):

@@ -22,7 +22,6 @@ import msgspec
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
-from ...hosts.claude_code.transcript import stale_order
 from ...hosts.codex.hooks import Hook, events_of, parse_hook
 from ...hosts.codex.rollout import RolloutReader, head_of, with_sub_agents
 from ...hosts.jsonl import HEAD_OF_FILE, opened
@@ -283,7 +282,7 @@ class Codex(Host):
             return "it is void"
         turn = stored.order.turn if isinstance(stored.order, SendFeedback) else ""
         try:
-            why = stale_order(await self._files.read(session, stop.final), stored.order.task, turn)
+            why = (await self._files.read(session, stop.final)).stale(stored.order.task, turn)
         except (Unavailable, BadReply) as e:
             return str(e)
         return why or ("" if self._is_waiting(session, stop) else "another turn ended")

@@ -30,6 +30,11 @@ PRIOR: Final = 6_000  # characters of the agent's words
 _FOLLOWS: Final = frozenset({"human", "note", "compacted"})  # kinds of lines that follow a turn
 
 
+def is_named_so(path: Path) -> bool:
+    """Whether the file is a rollout, by its name."""
+    return path.name.startswith("rollout-")
+
+
 def sessions(env: Mapping[str, str]) -> Path:
     """The folder of all rollouts."""
     config = env.get("CODEX_HOME") or ""

@@ -1,9 +1,7 @@
 """Reads a Codex rollout: the file to which Codex appends each line of a session.
 
-The first time it reads from the end backwards until it has the current task; after that only what was
-appended, so a file of 100 MB costs what its last task costs. A last line without its end is left for the next
-time. A file that was replaced or rewritten is read anew; one that is not there yet gives an empty transcript;
-one that can't be read raises ``Unavailable``. Reading blocks: call it in a thread.
+A file that is not there yet gives an empty transcript; a file that can't be read raises ``Unavailable``.
+Reading blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import MAX_AGENTS, Message, Model, Todo, ToolCall, Transcript
 from ..cuts import cut, cut_deep, size_of
-from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, end_of, last_line, line_start, lines_of, opened
+from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
 from .lines import Entry, entry_of, is_bulky
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ...core.transcript import TodoStatus
 
@@ -109,9 +107,16 @@ class Fold:
         self.session = self.directory = self.parent = ""
         self.opened = whole
 
-    def is_enough(self) -> bool:
+    @property
+    def enough(self) -> bool:
         """Whether it has the task's beginning and as many earlier requests as are wanted."""
         return self.opened and sum(isinstance(m, Message) and m.human for m in self._messages) > EARLIER
+
+    def take(self, line: bytes) -> None:
+        """The next line of the file."""
+        entry = entry_of(line) if line.startswith(b"{") and not is_bulky(line[:HEAD]) else None
+        if entry is not None:
+            self.feed(entry)
 
     def feed(self, e: Entry) -> None:  # noqa: C901, PLR0912 - one branch a kind
         """Take in the next entry."""
@@ -341,88 +346,60 @@ def todos_of(given: dict[str, object]) -> tuple[Todo, ...]:
 
 
 class RolloutReader:
-    """Reads one session's file. ``is_ours`` says whether an order id is one of ours. ``found``: whether the
-    last ``read`` found the final text that it was told to expect.
+    """Reads one session's file (``jsonl.Follower``). ``is_ours`` says whether an order id is one of ours.
+    ``found``: whether the last ``read`` found the final text that it was told to expect.
     """
 
     def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
         self.path = Path(path)
         self.found = False
-        self._is_ours, self._window = is_ours, window
-        self._cursor: Cursor | None = None
-        self._fold: Fold | None = None
         self._head: Entry | None = None
 
-    def read(self, expect: str = "") -> Transcript:
-        """The task and its work so far. ``expect``: the final text by the Stop hook. Raises
-        ``Unavailable``.
+        def make(whole: bool) -> Fold:
+            fold = Fold(is_ours, whole=whole)
+            if not whole and self._head is not None:
+                fold.feed(self._head)
+            return fold
+
+        self._file = Follower(make, is_bulky, window, CONTEXT)
+
+    def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
+        """The task and its work so far. ``expect``: the final text by the Stop hook. ``closed``: see
+        ``Follower``. Raises ``Unavailable``.
         """
         transcript = Transcript(name_of(self.path))
         with opened(self.path) as fd:
             if fd >= 0:
-                transcript = self._read(fd, expect)
+                self._head = head_of(os.pread(fd, HEAD_OF_FILE, 0))
+                fold = self._file.read(fd, closed=closed)
+                self.found = fold.expect(expect, int(os.fstat(fd).st_mtime * 1000))
+                transcript = _named(fold.transcript(), self.path)
         return transcript
 
-    def _read(self, fd: int, expect: str) -> Transcript:
-        then, cursor, fold = os.fstat(fd), self._cursor, self._fold
-        if fold is not None and cursor is not None and cursor.only_grew(fd):
-            end = _feed(fd, fold, cursor.at, then.st_size)
-        else:
-            fold, end, self._head = None, 0, None
-        if fold is None or not fold.opened:
-            fold, end = self._locate(fd, then.st_size)
-        self._fold, self._cursor = fold, Cursor.here(fd, then, end)
-        self.found = fold.expect(expect, int(then.st_mtime * 1000))
-        found = fold.transcript()
-        return found if found.session else replace(found, session=name_of(self.path))
 
-    def _locate(self, fd: int, size: int) -> tuple[Fold, int]:
-        """The current task: read more and more of the file's end, until it includes the task's beginning."""
-        window = self._window
-        self._head = self._head or head_of(os.pread(fd, HEAD_OF_FILE, 0))
-        while True:
-            start = max(0, size - window)
-            fold = Fold(self._is_ours, whole=start == 0)
-            if start and self._head is not None:
-                fold.feed(self._head)
-            end = _feed(fd, fold, line_start(fd, start, size), size)
-            if start == 0 or fold.is_enough() or (fold.opened and window >= CONTEXT):
-                return fold, end
-            window *= 4
-
-
-def _feed(fd: int, fold: Fold, at: int, size: int) -> int:
-    for line, end in lines_of(fd, at, size, is_bulky):
-        at = end
-        if line and (entry := entry_of(line)) is not None:
-            fold.feed(entry)
-    return at
-
-
-def _fold_of(lines: Iterable[bytes], *, every: bool) -> Fold:
-    fold = Fold(lambda _: True, whole=True, every=every)
-    for line in lines:
-        if line.startswith(b"{") and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
-            fold.feed(entry)
-    return fold
+def _named(transcript: Transcript, path: Path) -> Transcript:
+    return transcript if transcript.session else replace(transcript, session=name_of(path))
 
 
 def transcript_of(data: bytes, name: str) -> Transcript:
     """The transcript in ``data``, a whole file. Its last line needs no line end."""
-    found = _fold_of(data.split(b"\n"), every=False).transcript()
-    return found if found.session else replace(found, session=name)
+    return _named(_fold_of(data).transcript(), Path(name))
 
 
 def every_task(path: Path) -> Transcript:
     """All tasks of a session that is over; empty when there is no file."""
+    fold = Fold(lambda _: True, whole=True, every=True)
     with opened(path) as fd:
-        if fd < 0:
-            return Transcript(name_of(path))
-        fold, size = Fold(lambda _: True, whole=True, every=True), os.fstat(fd).st_size
-        line = last_line(fd, _feed(fd, fold, 0, size), size)
-        if line and (entry := entry_of(line)) is not None:
-            fold.feed(entry)
-        return fold.transcript()
+        if fd >= 0:
+            Follower(lambda _: fold, is_bulky, os.fstat(fd).st_size + 1, 0).read(fd, closed=True)
+    return _named(fold.transcript(), path)
+
+
+def _fold_of(data: bytes, *, every: bool = False) -> Fold:
+    fold = Fold(lambda _: True, whole=True, every=every)
+    for line in data.split(b"\n"):
+        fold.take(line)
+    return fold
 
 
 class _Mark(msgspec.Struct):
@@ -469,7 +446,7 @@ def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
             whole = file.stat().st_size <= SUB_AGENT
         except (Unavailable, OSError):
             continue
-        found = _fold_of(data.split(b"\n"), every=True).transcript()
+        found = _fold_of(data, every=True).transcript()
         calls[agent] = tuple(call for message in found.messages for call in message.calls)
         cut_off |= set() if whole else {agent}
     return transcript.with_agents(calls, cut_off)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.hosts.claude_code.transcript import stale_order
 from tests.hosts.claude_code.reading import read
 from tests.support.hosts.claude_code_story import Story
 
@@ -30,10 +29,10 @@ def test_where_it_was(story: Story) -> None:
     task, turn = judged(story)
     story.stopped()
     story.put("attachment", attachment={"type": "async_hook_response", "content": "x"})
-    assert stale_order(read(story), task, turn) == ""
-    assert stale_order(read(story), task, "") == ""
-    assert stale_order(read(story), "other", turn) == "the person wrote meanwhile"
-    assert stale_order(read(story), task, "older") == "the agent went on meanwhile"
+    assert read(story).stale(task, turn) == ""
+    assert read(story).stale(task, "") == ""
+    assert read(story).stale("other", turn) == "the person wrote meanwhile"
+    assert read(story).stale(task, "older") == "the agent went on meanwhile"
 
 
 @pytest.mark.shows("I10", "I14")
@@ -54,7 +53,7 @@ def test_what_came_meanwhile(story: Story, happens: Callable[[Story], object], w
     """A newer answer, a person's line, a running turn: the prompt is out of date."""
     task, turn = judged(story)
     happens(story)
-    assert why in stale_order(read(story), task, turn)
+    assert why in read(story).stale(task, turn)
 
 
 def test_a_compaction_is_no_work_of_the_agent(story: Story) -> None:
@@ -64,6 +63,6 @@ def test_a_compaction_is_no_work_of_the_agent(story: Story) -> None:
     metadata = {"trigger": "manual", "preTokens": 100}
     story.put("system", subtype="compact_boundary", parent=None, compactMetadata=metadata)
     story.user("It is fixed.", isCompactSummary=True)
-    assert stale_order(read(story), task, turn) == ""
+    assert read(story).stale(task, turn) == ""
     story.say("One more thing.")
-    assert stale_order(read(story), task, turn) == "the agent went on meanwhile"
+    assert read(story).stale(task, turn) == "the agent went on meanwhile"
