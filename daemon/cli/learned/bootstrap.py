@@ -169,9 +169,8 @@ def _files(project: Path, named: list[str]) -> list[Path]:
     files += codex_files(project, os.environ)
     if not files:
         raise UserError(
-            f"Claude Code has no session of {project} in {projects(os.environ)}, nor has Codex; a session of "
-            "opencode is given as a file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap "
-            "FILE`"
+            f"neither Claude Code nor Codex has a session of {project}; a session of opencode is given as a "
+            "file: `opencode export SESSION > FILE`, then `reflectd playbook bootstrap FILE`"
         )
     return files
 
