@@ -38,6 +38,7 @@ def mended(*then: Step) -> list[Step]:
     return [shell("echo 42 > answer.txt && make test"), *(then or (text(DONE),))]
 
 
+@pytest.mark.main("Codex: feedback arrives")
 def test_the_round_trip(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """The turn is judged, goes on with feedback, and passes, as one task."""
     llm.script(*unfinished(), *mended())
@@ -51,6 +52,7 @@ def test_the_round_trip(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     assert first["task"] == second["task"]
 
 
+@pytest.mark.main("Codex: no runaway")
 def test_it_can_not_run_away(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """An agent that never finishes is sent back at most twice without progress, though Codex would go on for
     ever.
@@ -62,6 +64,7 @@ def test_it_can_not_run_away(codex: Codex, daemon: Daemon, llm: ModelServer) -> 
     assert 1 <= len(sent) <= 2, len(sent)
 
 
+@pytest.mark.main("Codex: headless is judged only where wanted")
 def test_headless_is_judged_only_where_wanted(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """``codex exec`` waits for us, so nobody who did not ask for it is judged."""
     llm.script(*unfinished())
@@ -106,6 +109,7 @@ def model_daemon(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
     return Daemon(box, REFLECTD_JUDGE_PROVIDER="openai", REFLECTD_OPENAI_BASE_URL=llm.url, **more)
 
 
+@pytest.mark.main("Codex: Esc while it is judged")
 def test_esc_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
     """Esc ends the wait and the judgement; what is typed next is judged."""
     thinking = slow("Hm")
@@ -233,6 +237,7 @@ def reflectd(box: Sandbox, codex: Codex, *words: str) -> Ran:
         return running.wait()
 
 
+@pytest.mark.main("Codex: from setup to remove")
 def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
     """``setup codex --yes`` connects a Codex that trusts nothing by itself; ``--remove`` leaves no trace."""
     codex = Codex(own_box, llm.url, trusting=False)
