@@ -114,6 +114,11 @@ class Program:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._process is not None and self._process.poll() is not None
+
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)

@@ -13,11 +13,11 @@ import time
 import pytest
 
 from harness.hosts.claude_code import Ran, Running
-from harness.hosts.codex import Codex, CodexTui, binary, hooked, said_by, session_of, shell, write
+from harness.hosts.codex import Codex, CodexTui, binary, hooked, items_of, said_by, session_of, shell, write
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
-from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED
+from harness.models.scripts import CLAIM, COMPLETE, DONE, HEADING, INCOMPLETE, REQUEST, UNDEFENDED, verdict
 from harness.models.server import ModelServer, Step, slow, text
 
 pytestmark = pytest.mark.needs("codex")
@@ -62,6 +62,68 @@ def test_it_can_not_run_away(codex: Codex, daemon: Daemon, llm: ModelServer) -> 
     assert ran.code == 0
     sent = [r for r in llm.of("main", session_of(ran)) if HEADING in r.prompt]
     assert 1 <= len(sent) <= 2, len(sent)
+
+
+def reworded(n: int) -> Step:
+    """The judge, who says the same in other words each time."""
+    item = f"the tests fail, said for the {n}th time in other words {n * 'x'}"
+    return text(
+        verdict(
+            complete=False, severity="HIGH", missing=[(item, "make test must pass")],
+            next_actions=[f"make the tests pass, {n}"], feedback=f"Reason {n}: make test fails.",
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_judge_that_rewords_for_ever(own_box: Sandbox, llm: ModelServer, restarts: bool) -> None:
+    """Two rounds without progress are the end, whatever the judge calls them, and across restarts of the
+    daemon.
+    """
+    held = [slow(f"{CLAIM} {n}") for n in range(6)]
+    llm.script(*unfinished(held[0]), *held[1:])
+    llm.api(*(step for n in range(6) for step in (reworded(n), UNDEFENDED)))
+    with model_daemon(own_box, llm) as daemon, hooked(own_box, llm).start(REQUEST) as running:
+        for each in held:
+            wait_until(
+                lambda each=each: each.started.is_set() or running.is_over, "the next round or the end"
+            )
+            if running.is_over:
+                break
+            if restarts:
+                daemon.restart()
+            each.release(CLAIM)
+        assert running.wait().code == 0
+        sent = {m for r in llm.of("main") for m in r.user_texts if HEADING in m}
+        assert 1 <= len(sent) <= 2, sent
+
+
+def test_a_question_is_the_persons(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
+    """Nothing is said when only the person can answer."""
+    llm.script(*unfinished(text("Shall I write answer.txt, or is that yours?")))
+    ran = codex.run(REQUEST)
+    assert len(said_by(ran)) == 1
+    assert len(llm.of("main", session_of(ran))) == 3
+    (found,) = daemon.verdicts(session_of(ran))
+    assert found["requires_human_action"]
+
+
+def test_what_exec_prints_is_untouched(own_box: Sandbox, llm: ModelServer) -> None:
+    """With our hooks it prints what it prints without them, whether or not a daemon is there."""
+
+    def printed(codex: Codex, **env: str) -> tuple[list[object], str]:
+        llm.reset()
+        llm.script(shell("echo hi"), text(DONE))
+        ran = codex.run(REQUEST, **env)
+        lines = [(line["type"], (line.get("item") or {}).get("text")) for line in items_of(ran)]
+        return [*lines], ran.stderr.partition("codex_home")[0]
+
+    bare = printed(Codex(own_box, llm.url))
+    codex = hooked(own_box, llm)
+    assert printed(codex) == bare, "no daemon"
+    with Daemon(own_box):
+        assert printed(codex, REFLECTD_HEADLESS="") == bare, "not judged"
+        assert printed(codex) == bare, "judged"
 
 
 @pytest.mark.main("Codex: headless is judged only where wanted")
@@ -251,6 +313,8 @@ def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
         assert "does not trust the hooks yet" in done.stdout
         llm.script(*unfinished())
         assert daemon.session(session_of(codex.run(REQUEST))) == {}, "nobody trusted the hooks"
+        seen = reflectd(own_box, codex, "status")
+        assert "Codex does not trust the hooks" in " ".join(seen.stdout.split()), seen.stdout
         seen = reflectd(own_box, codex, "doctor")
         assert "runs 0 of 7 hooks" in " ".join(seen.stdout.split()), seen.stdout
         done = reflectd(own_box, codex, "setup", "--yes")

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode, Version
+from harness.hosts.codex import hooked
+from harness.hosts.codex import shell as codex_shell
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import Sandbox
@@ -150,6 +152,19 @@ def test_the_story_with_claude_code(
         assert ran.code == 0, ran
 
     story(own_box, llm, session, claude_bash, prompt_ms=950, late_s=1.5)  # its hook waits a second
+
+
+@pytest.mark.needs("codex")
+def test_the_story_with_codex(own_box: Sandbox, llm: ModelServer) -> None:
+    """UserPromptSubmit brings the lesson, or PostToolUse when the answer was late."""
+    codex = hooked(own_box, llm)
+
+    def session(prompt: str, *steps: Step) -> None:
+        llm.script(*steps)
+        ran = codex.run(prompt)
+        assert ran.code == 0, ran
+
+    story(own_box, llm, session, codex_shell, prompt_ms=950, late_s=1.5)  # its hook waits a second
 
 
 @pytest.mark.main("a lesson is given")

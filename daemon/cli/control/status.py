@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...client import request
@@ -34,8 +36,7 @@ from . import start_failure
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from ...core.settings import Settings
     from ...paths import Paths
@@ -88,9 +89,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
         more, project = _about_learning(settings, where, known), find_project(known=known)
+        more = [*_silenced(), *more]
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
         show(lines, pager=not args.no_pager)
     return 0
+
+
+def _silenced() -> Iterator[Row]:
+    """What keeps an agent that loads us from running our hooks."""
+    from ..setup.agents import HOST
+
+    for host in HOST.values():
+        yield from (("SILENCED", plain(why)) for why in host.silenced(os.environ, Path.cwd()))
 
 
 def render(

@@ -569,7 +569,7 @@ def codex_hooks(about: About) -> Iterator[Check]:
     if not files:
         yield Check("codex", "ok", f"{program} does not load reflectd here (`reflectd setup codex`)")
         return
-    for problem in codex.silenced(about.env, Path.cwd()):
+    for problem in codex.refused(about.env, Path.cwd()):
         yield Check("codex", "fail", problem, "mend it: Codex runs no hook of this file")
     try:
         known, runs = codex.trusted(program, about.env, Path.cwd())

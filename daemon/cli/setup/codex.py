@@ -138,11 +138,24 @@ def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Ca
             yield file, "our hooks", partial(disconnect, env, file)
 
 
-def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """What keeps Codex from running our hooks, by the files alone; whether it trusts them is `doctor`'s."""
+def refused(env: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """Why Codex takes none of the hooks of a file of ours."""
     for file in loads(env, folder):
         with suppress(UserError, Unavailable):
             yield from (f"{file}: {problem}" for problem in problems(read_text(file)))
+
+
+def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """What keeps Codex from running our hooks, by the files alone: that a hook was edited since it was
+    trusted only Codex can say (``trusted``).
+    """
+    yield from refused(env, folder)
+    noted = ""
+    with suppress(UserError, Unavailable):
+        noted = read_text(home(env) / "config.toml")
+    for file in loads(env, folder):
+        if f'[hooks.state."{file}:stop:' not in noted:
+            yield f"Codex does not trust the hooks of {file} yet: {BY_HAND}"
 
 
 def names_us(file: Path) -> bool:

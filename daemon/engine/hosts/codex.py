@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 HOST: Final = "codex"
 HOLD_S: Final = 30.0  # how long a Stop waits for commands and sub-agents that still run
 POLL_S: Final = 0.5
+FIRST_LOOKS, FIRST_LOOK_S = 20, 0.05
 SEEN_AFTER_S: Final = (*[0.05] * 60, *[1.0] * 57)  # when the file is looked at for a prompt that was given
 RUNS: Final = frozenset({"exec", "mcp", "appServer"})
 """Where a session comes from, by its file, if no person sits at it."""
@@ -114,13 +115,17 @@ class Codex(Host):
         if hook.agent and event != "SubagentStop":
             return NOTHING
         await self._world.projects.read(hook.directory)
-        settings, known = self._world.project(hook.directory), self._of(hook.session)
-        if hook.rollout:
-            self._files.locate(hook.session, Path(hook.rollout))
-            if not known.source:
-                known.source = await asyncio.to_thread(_source_of, Path(hook.rollout))
+        settings, known = self._world.project(hook.directory), self._sessions.get(hook.session) or _Known()
+        for _ in range(FIRST_LOOKS if hook.rollout else 0):  # the file is written when the session begins
+            known.source = known.source or await asyncio.to_thread(_source_of, Path(hook.rollout))
+            if known.source or hook.event != "SessionStart":
+                break
+            await asyncio.sleep(FIRST_LOOK_S)
         if not settings.enabled or (known.one_shot and not (hook.headless or settings.codex.headless)):
             return NOTHING
+        self._sessions[hook.session] = known
+        if hook.rollout:
+            self._files.locate(hook.session, Path(hook.rollout))
         if event == "PostToolUse":
             await self._intake.hear(self._instance(hook), events_of(hook, self._world.clock.now_ms()))
             return await self._late(hook)
