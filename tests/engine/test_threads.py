@@ -56,7 +56,7 @@ async def test_the_loop_goes_on_while_a_body_is_decoded(kind: type) -> None:
 async def test_the_loop_goes_on_while_a_hook_is_decoded(tmp_path: Path) -> None:
     """A prompt or an answer of megabytes: other sessions' hooks are answered meanwhile."""
     world = ClaudeWorld(tmp_path)
-    claude = (await world.sim.start()).engine.claude
+    claude = (await world.sim.start()).engine.hooked["claude-code"]
     reading = asyncio.create_task(claude.hook("Stop", LONG, {}, strict=False))
     await asyncio.sleep(0)
     assert not reading.done()

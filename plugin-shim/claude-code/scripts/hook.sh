@@ -65,13 +65,14 @@ esac
 route=/v1/hooks/$event
 case $mode in strict) route="$route?strict=1" ;; codex) route="$route?host=codex" ;; esac
 case $event in
-Stop) if [ "$mode" = codex ]; then seconds=560; else seconds=110; fi ;;
+Stop) seconds=110 ;;
 Interrupt) seconds=1 ;;
 SessionEnd) seconds=1 ;;
 UserPromptSubmit) seconds=1 ;;
 PreToolUse) seconds=1 ;;
 *) seconds=2 ;;
 esac
+[ "$mode-$event" != codex-Stop ] || seconds=560 # `codex.wait_s` is 540 at most
 # A daemon that was silent once is not waited for that long again, until it answers.
 patience=2
 if [ -e "$state/silent" ]; then

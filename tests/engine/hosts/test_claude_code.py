@@ -647,7 +647,7 @@ async def test_the_final_text_may_come_late(w: World) -> None:
 async def test_what_is_no_hook(w: World, body: bytes) -> None:
     """A body that is no hook is refused, and nothing is kept of it."""
     with pytest.raises(BadReply):
-        await w.sim.daemon.engine.claude.hook("Stop", body, {}, strict=False)
+        await w.sim.daemon.engine.hooked["claude-code"].hook("Stop", body, {}, strict=False)
     assert w.sim.daemon.world.sessions.in_memory() == []
 
 

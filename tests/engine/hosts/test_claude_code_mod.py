@@ -238,7 +238,7 @@ async def test_a_process_that_is_gone_before_its_turn_is_looked_at(w: World) -> 
         other.execute("BEGIN IMMEDIATE")
         told = asyncio.create_task(c.hook("ModAborted", turn_id="turn-1", prompt_id=c.prompt_id))
         await asyncio.wait((told,), timeout=0.05)
-        w.sim.daemon.engine.claude.sweep()
+        w.sim.daemon.engine.hooked["claude-code"].sweep()
         other.execute("ROLLBACK")
     await told
     await w.sim.settle()

@@ -12,6 +12,7 @@ from daemon import log
 from daemon.core.errors import Unavailable
 from daemon.core.orders import ReadProviders, RunJudge, ShowToast
 from daemon.engine.hosts.claude_code import ClaudeCode
+from daemon.engine.hosts.codex import Codex
 from daemon.engine.hosts.host import CAPABILITIES, QUEUE, Instance, Instances, capabilities
 from daemon.engine.hosts.opencode import Opencode
 
@@ -35,7 +36,7 @@ def sent(instance: Instance) -> list[dict[str, object]]:
 
 def test_every_host_has_its_capabilities() -> None:
     """No other part of the engine asks for a host by name; one that is not known can do nothing."""
-    assert {Opencode.name, ClaudeCode.name} == set(CAPABILITIES)
+    assert {Opencode.name, ClaudeCode.name, Codex.name} == set(CAPABILITIES)
     assert capabilities("opencode").order_stream
     assert not capabilities("claude-code").order_stream
     unknown = capabilities("something new")

@@ -374,7 +374,7 @@ async def test_a_claude_code_that_is_gone_has_ended(site: Site) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     instance.pid = gone.pid
-    site.sim.daemon.engine.claude.sweep()
+    site.sim.daemon.engine.hooked["claude-code"].sweep()
     await site.sim.settle()
     await site.looks()
     assert site.purposes() == ["reflect", "curate"]

@@ -93,7 +93,7 @@ class ClaudeSim:
         }
         headless = self.headers["X-CC-Entrypoint"] != "cli"
         strict = event == "Stop" and (self.strict or headless)
-        found = await self.daemon.engine.claude.hook(
+        found = await self.daemon.engine.hooked["claude-code"].hook(
             event, json.dumps(body).encode(), self.headers, strict=strict
         )
         return Heard(found.status, found.body.decode())
