@@ -119,7 +119,7 @@ def test_status_names_the_judge_of_each_host(box: Sandbox) -> None:
             assert f"  judge    opencode -> {opencode}" in lines
             assert f"  judge    Claude Code -> {claude}" in lines
             found = json.loads(reflectd(box, "status", "--json").stdout)["judges"]
-            assert set(found) == {"opencode", "claude-code"}
+            assert set(found) == {"opencode", "claude-code", "codex"}
             named = "REFLECTD_JUDGE_CLAUDE_CODE" in env
             assert found["claude-code"]["setting"] == ("judge.claude_code" if named else "judge.provider")
     assert "this judge is not set up" in daemon.log()

@@ -118,17 +118,17 @@ def test_doctor_names_the_judge_of_each_host(box: Sandbox) -> None:
     """As the settings say, and with a daemon as that daemon really does it; what to do about the rules."""
     auto = {"REFLECTD_JUDGE_PROVIDER": "auto"}
     code, found = checks(box, **auto)
-    assert outcomes(found, "judge") == ["ok", "ok"]  # nobody uses Claude Code here
+    assert outcomes(found, "judge") == ["ok", "ok", "ok"]  # nobody uses Claude Code here
     said(reflectd(box, "setup", "claude-code", **auto), 0)
     code, found = checks(box, **auto)
-    opencode, claude = found["judge"]
+    opencode, claude, _ = found["judge"]
     assert opencode[:2] == ("ok", "opencode -> your session's own model, then the rules")
     assert (claude[0], "setup claude-code" in claude[2]) == ("warn", True)
     assert claude[1].startswith("Claude Code -> the rules (no model")
     chosen = {**auto, "REFLECTD_JUDGE_CLAUDE_CODE": "offline"}
-    assert outcomes(checks(box, **chosen)[1], "judge") == ["ok", "ok"]
+    assert outcomes(checks(box, **chosen)[1], "judge") == ["ok", "ok", "ok"]
     code, found = checks(box, **auto, REFLECTD_JUDGE_CLAUDE_CODE="anthropic")
-    assert (code, outcomes(found, "judge")) == (1, ["ok", "fail"])
+    assert (code, outcomes(found, "judge")) == (1, ["ok", "fail", "ok"])
     assert "ANTHROPIC_API_KEY" in found["judge"][1][1]
     with Daemon(box, **chosen):
         key = {"ANTHROPIC_API_KEY": "k", "REFLECTD_JUDGE_CLAUDE_CODE": "anthropic"}

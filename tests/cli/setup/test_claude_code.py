@@ -73,6 +73,7 @@ def test_everything_else_stays_and_twice_is_once(desk: Desk) -> None:
         "copied": True,
         "notes": [],
         "command": "",
+        "note": "",
         "program": None,
     }
     assert Path(done["backup"]).is_relative_to(desk.data)

@@ -161,6 +161,7 @@ def test_only_the_list_changes_and_twice_is_once(desk: Desk) -> None:
         "copied": True,
         "notes": [],
         "command": "",
+        "note": "",
         "program": None,
     }
     assert Path(done["backup"]).name == "20260102T030406-001-opencode.jsonc"
