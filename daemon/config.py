@@ -65,7 +65,7 @@ MAX_DOTS = 30
 MAX_PROBLEMS = 20
 GONE_TEXT = "{key} is gone and ignored ({now})"
 GUESSES = 3  # a misspelled name takes milliseconds to guess
-FOREIGN = frozenset({"REFLECTD_CHILD"})  # variables with our prefix that are no settings
+FOREIGN = frozenset({"REFLECTD_CHILD", "REFLECTD_HEADLESS"})  # variables with our prefix that are no settings
 
 
 class Row(NamedTuple):
