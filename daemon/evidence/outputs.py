@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 # Cuts texts: to one line, and before what looks like the start of a sentence.
 
 LINE: Final = 160  # characters of a text that is shown in a row
-_NEXT_SENTENCE: Final = re.compile(r"(?<=[.!?…])[ \t]+(?=[\"'(*_A-Z0-9`])")  # so that "e.g. this" stays whole
-
-
-def split_line(line: str) -> list[str]:
-    """The sentences of one line."""
-    return _NEXT_SENTENCE.split(line)
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

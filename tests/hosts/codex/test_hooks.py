@@ -17,7 +17,7 @@ SESSION = "01a20000-0000-7000-8000-000000000001"
 def body(event: str, **more: Any) -> bytes:
     told = {
         "session_id": SESSION,
-        "cwd": "/work/shop",
+        "cwd": "/home/ann/shop",
         "transcript_path": "/home/x/rollout.jsonl",
         "turn_id": "t1",
     }

@@ -54,8 +54,8 @@ def test_what_a_person_said(tmp_path: Path) -> None:
 def test_the_files_of_a_project(tmp_path: Path) -> None:
     """By the folder in their first lines; a sub-agent's file is no session."""
     mine = write(tmp_path, *WHOLE)
-    write(tmp_path, meta(cwd="/work/other"), name=SESSION[:-1] + "3")
+    write(tmp_path, meta(cwd="/home/ann/other"), name=SESSION[:-1] + "3")
     write(tmp_path, meta(parent_thread_id=SESSION), name=SESSION[:-1] + "4")
     env = {"CODEX_HOME": str(tmp_path)}
-    assert files_of(Path("/work/shop"), env) == [mine]
-    assert files_of(Path("/work"), env) != [mine]
+    assert files_of(Path("/home/ann/shop"), env) == [mine]
+    assert files_of(Path("/home/ann"), env) != [mine]

@@ -39,7 +39,7 @@ def line(kind: str, payload: Json, at: int = 0) -> str:
 
 
 def meta(**more: Any) -> str:
-    return line("session_meta", {"id": SESSION, "cwd": "/work/shop", "source": "cli", **more})
+    return line("session_meta", {"id": SESSION, "cwd": "/home/ann/shop", "source": "cli", **more})
 
 
 def began(turn: str) -> str:
@@ -74,7 +74,7 @@ def ran(name: str = "c1", code: int = 0, output: str = "") -> str:
         "type": "CommandExecution",
         "id": name,
         "command": ["bash", "-lc", "make"],
-        "cwd": "file:///work/shop",
+        "cwd": "file:///home/ann/shop",
     }
     item |= {"exit_code": code, "status": "completed", "aggregated_output": output}
     return line("event_msg", {"type": "item_completed", "item": item})
@@ -111,11 +111,11 @@ TASK = (
 def test_a_patch_and_a_command_that_still_ran() -> None:
     """A patch by the shell is a patch, with its lines; a tool that Codex does not have failed."""
     found = every_task(recorded("4ef8"))
-    assert (found.session, found.directory) == ("01a2142d-4ef8-7852-bdfa-930cbba4dfdb", "/work/shop")
+    assert (found.session, found.directory) == ("01a2142d-4ef8-7852-bdfa-930cbba4dfdb", "/home/ann/shop")
     calls = {(c.tool, c.status): c for c in found.calls}
     patch = calls["apply_patch", "completed"]
     assert patch.input == {
-        "patchText": "*** Begin Patch\n*** Add File: /work/shop/hello.py\n+print('hello')\n*** End Patch"
+        "patchText": "*** Begin Patch\n*** Add File: /home/ann/shop/hello.py\n+print('hello')\n*** End Patch"
     }
     assert calls["apply_patch", "error"].error == "unsupported custom tool call: apply_patch"
     assert calls["bash", "completed"].input["command"] == "sleep 30; echo late"
@@ -326,7 +326,7 @@ def test_a_long_file_is_read_from_its_end(tmp_path: Path) -> None:
     found = reader.read()
     took = time.process_time() - began_at
     assert found.task is not None
-    assert (found.task.text, found.session, found.directory) == ("The last", SESSION, "/work/shop")
+    assert (found.task.text, found.session, found.directory) == ("The last", SESSION, "/home/ann/shop")
     assert took < 5, "the whole file takes far longer than its end"
 
 
