@@ -167,6 +167,6 @@ def test_claude_code_judges_claude_code(claude: ClaudeCode, llm: ModelServer) ->
         assert daemon.wait_verdict(ran.session, "complete")["judge"]["provider"] == "claude-cli"
         wait_ledger(claude.box, ran.session, ("judge", "claude-cli", "ok"))
         asked = {host: judge["asked"] for host, judge in daemon.status()["judges"].items()}
-        assert asked == {"opencode": ["openai"], "claude-code": ["claude-cli"]}
+        assert asked == {"opencode": ["openai"], "claude-code": ["claude-cli"], "codex": ["openai"]}
         assert [s["session"] for s in daemon.call("GET", "/v1/sessions")["sessions"]] == [ran.session]
     assert [f.stem for f in (claude.config / "projects").rglob("*.jsonl")] == [ran.session]

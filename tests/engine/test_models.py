@@ -116,9 +116,10 @@ async def test_who_is_asked_about_which_host(
     program.chmod(0o755)
     more = '[openai]\nbase_url = "http://127.0.0.1:9/v1"\n' if "openai" in text else ""
     found = await told(tmp_path, f'[judge]\n{text}\n{more}[claude_cli]\npath = "{program}"\n')
-    assert {host: found[host]["asked"] for host in ("opencode", "claude-code")} == {
+    assert {host: judge["asked"] for host, judge in found.items()} == {
         "opencode": opencode,
         "claude-code": claude,
+        "codex": tuple(name for name in opencode if name != "host"),  # it lends no model
     }
 
 

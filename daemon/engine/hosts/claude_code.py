@@ -21,11 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
-from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
+from ...core.orders import ShowToast
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
 from ...hosts.claude_code.transcript import (
@@ -36,14 +34,14 @@ from ...hosts.claude_code.transcript import (
 )
 from ...redact import redact
 from ..threads import beside
-from .host import NOTHING, Answer, Host
+from .hooked import Hooked, Known, Stop, as_json
+from .host import NOTHING, Answer
 from .transcripts import Transcripts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ...core.offers import When
-    from ...core.orders import CallOrder, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript
     from ..intake import Intake
@@ -60,36 +58,11 @@ TAKEN_BACK: Final = "Not sent back: files of the task were put back while it was
 WAIT_S: Final = 105.0  # the judge has 100; a hook that is waited for 120, its curl 110
 BACKGROUND_S: Final = 600.0  # how long a turn waits for a shell that it left in the background
 SHELL_POLL_S: Final = 0.5
-SEEN_AFTER_S: Final = (*[0.05] * 60, *[1.0] * 57)  # when the file is looked at for a prompt that was given
 JUDGING: Final = "judging whether the task is done; send a message to take over"
 HOLDING: Final = "a command still runs in the background; the task is judged when it ends"
 AGAIN_MS: Final = 1_000
 SELDOM_MS: Final = 5_000
 MOST_TOASTS: Final = 5
-_NULL: Final = msgspec.Raw(b"null")
-
-
-def _json(body: Mapping[str, Any]) -> Answer:
-    return Answer(200, msgspec.json.encode(body)) if body else NOTHING
-
-
-@dataclass(slots=True, eq=False)
-class _Stop:
-    """A Stop hook that waits for its verdict. ``said``: the answer that ended the turn.
-
-    ``strict``: Claude Code waits for it. ``watched``: so does a person, who may end that with Esc.
-    ``prompt``: an order's id and text; empty when there is nothing to say. ``looked``: the mod asked since it
-    was cleared.
-    """
-
-    said: str
-    strict: bool
-    watched: bool
-    prompt: asyncio.Future[tuple[str, str]] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-    toasts: list[str] = field(default_factory=list)
-    looked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
@@ -130,18 +103,16 @@ class _Mod:
 
 
 @dataclass(slots=True, eq=False)
-class _Known:
-    """One session. ``aside``: its turn is about us. ``ending``: it is over, and its last turn is being
-    judged.
+class _Known(Known):
+    """One session. ``aside``: its turn is about us. ``looked``: set when the mod asks.
 
     ``escaped``: the mod told of Esc, which the file may not have yet. ``news``: what the person has not read
     yet: the newest that informs (False), the newest error (True). ``shells``: the ids of those that ran at
     its last Stop hook. ``waits``: a turn waits for them; set when it need not any more.
     """
 
-    stop: _Stop | None = None
     aside: bool = False
-    ending: bool = False
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
     escaped: bool = False
     news: dict[bool, str] = field(default_factory=dict)
     shells: set[str] = field(default_factory=set)
@@ -149,19 +120,14 @@ class _Known:
     mod: _Mod | None = None
 
     def goes_on(self) -> None:
-        """What waits for the end of the session's last turn waits in vain."""
         self.release()
         if self.waits is not None:
             self.waits.set()
             self.waits = None
 
     def release(self) -> None:
-        """A Stop hook that still waits has nothing to say."""
-        stop, self.stop = self.stop, None
-        if stop is not None:
-            stop.looked.set()
-            if not stop.prompt.done():
-                stop.prompt.set_result(("", ""))
+        Known.release(self)
+        self.looked.set()
 
     def show(self, toast: ShowToast) -> None:
         """A message for the person: by the mod if it asks; more than news also with the next prompt."""
@@ -171,25 +137,17 @@ class _Known:
             self.news[toast.variant == "error"] = toast.message
 
 
-class ClaudeCode(Host):
+class ClaudeCode(Hooked[_Known]):
     """Answers hooks."""
 
-    name = HOST
+    name, known = HOST, _Known
 
     def __init__(
         self, world: World, instances: Instances, intake: Intake, schedule: Schedule, offering: Offering
     ) -> None:
-        self._world = world
-        self._instances = instances
-        self._intake = intake
-        self._schedule = schedule
-        self._offering = offering
         is_ours = world.outbox.is_ours
-        self._files = Transcripts(lambda path: TranscriptReader(path, is_ours=is_ours), with_sub_agents)
-        self._sessions: dict[str, _Known] = {}
-
-    def _of(self, session: str) -> _Known:
-        return self._sessions.setdefault(session, _Known())
+        files = Transcripts(lambda path: TranscriptReader(path, is_ours=is_ours), with_sub_agents)
+        super().__init__(world, instances, intake, schedule, offering, files, WAIT_S)
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
         """One hook. Raises ``BadReply`` for what is no hook of this host."""
@@ -221,10 +179,8 @@ class ClaudeCode(Host):
         """Every hook but Stop."""
         event, events, known = hook.event, events_of(hook, self._world.clock.now_ms()), self._of(hook.session)
         if event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
-            s = self._world.sessions.get(hook.session)
-            # is a turn under way that no hook will end? A command of ours that the mod answered is no turn
-            cut_short = not known.aside and s is not None and (s.busy or s.recheck)
-            self._ends(instance, [e for e in events if cut_short or isinstance(e, ev.SessionEnded)])
+            # a command of ours that the mod answered is no turn
+            self._ends(instance, events, under_way=not known.aside)
             return NOTHING
         if any(isinstance(e, ev.SessionBusied) for e in events):
             known.escaped = False
@@ -244,7 +200,7 @@ class ClaudeCode(Host):
     async def _from_mod(self, hook: Hook) -> Answer:
         """What the mod tells or asks by itself, of a session that the hooks have told of."""
         session = hook.session
-        instance, s = self._instances.get(f"{HOST}-{session}"), self._world.sessions.get(session)
+        instance, s = self._instance_of(session), self._world.sessions.get(session)
         if instance is None or not instance.connected or s is None:
             return NOTHING
         known = self._of(session)
@@ -257,14 +213,13 @@ class ClaudeCode(Host):
                     known.goes_on()
                     await self._intake.hear(instance, events_of(hook, self._world.clock.now_ms()))
             return NOTHING
-        if known.stop is not None:
-            known.stop.looked.set()
+        known.looked.set()
         judging = self._schedule.task(session) is not None and not (known.stop and known.stop.watched)
         holding = known.stop is not None and bool(s.background)
         news = mod.news(judging=judging, holding=holding, shows=self._world.limits(s).toasts)
         if "toasts" in news:
             known.news.clear()
-        return _json(news)
+        return as_json(news)
 
     async def _is_about_us(self, hook: Hook) -> bool:
         """A turn of `/reflectd:status` is no work: neither its prompt nor its end counts (I9)."""
@@ -288,12 +243,8 @@ class ClaudeCode(Host):
 
     def _instance(self, hook: Hook) -> Instance:
         """The session's own instance: orders are carried out here, not in the host."""
-        identity = f"{HOST}-{hook.session}"
-        before = self._instances.get(identity)
-        was = before is not None and before.connected
         mode: Mode = "run" if hook.one_shot else "tui"
-        instance = self._instances.add(identity, self, mode, hook.pid, hook.directory)
-        instance.session, instance.connected = hook.session, True
+        instance, was = self._connect(hook.session, mode, hook.pid, hook.directory)
         runs, known = None, self._of(hook.session)
         if hook.mod:
             runs = True
@@ -310,50 +261,14 @@ class ClaudeCode(Host):
             self._intake.connected(instance)
         return instance
 
-    # The end of a session
-
-    def _ends(self, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """The session is over. It stays connected until its last turn is judged, unless it begins anew."""
-        known = self._of(instance.session)
-        known.goes_on()
-        known.ending = True
-        self._world.spawn(self._end(instance, events), "claude-code end")
-
-    async def _end(self, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """What is left to file is filed, then the session is forgotten."""
-        session = instance.session
-        with contextlib.suppress(Unavailable):  # it could not be stored, which `health` tells
-            await self._intake.hear(instance, events)
-        judged = self._schedule.task(session)
-        if judged is not None:
-            await asyncio.wait([judged], timeout=WAIT_S)
-        await self._resolve(session, over=True)
-        known = self._sessions.get(session)
-        if known is None or not known.ending:
-            return
-        instance.connected = False
-        known.goes_on()
-        del self._sessions[session]
-        self._files.forget(session)
-
-    def sweep(self) -> None:
-        """Sessions whose process is gone without a word are over."""
-        for instance in self._instances:
-            if instance.host is not self or not instance.connected or instance.alive:
-                continue
-            if not self._of(instance.session).ending:
-                self._ends(instance, [ev.SessionEnded(instance.session, self._world.clock.now_ms())])
-
     # The end of a turn
 
     async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
         """Judge the turn, and answer when there is something to say or nothing left to wait for."""
-        session, said, known = hook.session, hook.last_assistant_message, self._of(hook.session)
-        if known.stop is not None and known.stop.said != said and self._schedule.task(session):
-            # another hook sent the agent on, or a `!` command did: what is being judged is not its last turn
-            await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
-        known.goes_on()
-        stop = known.stop = _Stop(said, strict, watched=strict and not hook.one_shot)
+        session, said = hook.session, hook.last_assistant_message
+        stop = Stop(said, strict, watched=strict and not hook.one_shot)
+        await self._stops(session, instance, stop)
+        known = self._of(session)
         known.shells = {task.id for task in hook.lasting if task.id}
         self._files.renew(session)
         try:
@@ -368,19 +283,13 @@ class ClaudeCode(Host):
             await self._intake.hear(instance, events)
             if names and not await self._held(stop, instance, began):
                 return NOTHING
-            return await self._answer(session, instance, stop)
+            return await self._answer(session, instance, stop, self._world.clock.monotonic() + WAIT_S)
         except asyncio.CancelledError:
-            if stop.watched and not self._schedule.closed:  # the host waited for it and hung up: Esc
-                aborted = ev.TurnAborted(session, self._world.clock.now_ms())
-                self._world.spawn(self._intake.hear(instance, [aborted]), "claude-code esc")
+            self._hung_up(session, instance, watched=stop.watched)
             raise
         finally:
             if self._is_waiting(session, stop):
                 self._of(session).stop = None
-
-    def _is_waiting(self, session: str, stop: _Stop) -> bool:
-        known = self._sessions.get(session)
-        return known is not None and known.stop is stop
 
     async def _awaited(self, hook: Hook) -> tuple[str, ...]:
         """The names of the shells in the background that the turn of this Stop hook waits for."""
@@ -395,7 +304,7 @@ class ClaudeCode(Host):
         held = awaited(transcript, self._of(hook.session).shells)
         return tuple(task.name for task in hook.lasting if task.id in held)
 
-    async def _held(self, stop: _Stop, instance: Instance, began: float) -> bool:
+    async def _held(self, stop: Stop, instance: Instance, began: float) -> bool:
         """Wait until the shells had their time; False when there is nothing to wait for any more.
 
         When the hook goes away meanwhile, the turn is judged all the same. A hook that a person waits for is
@@ -418,111 +327,26 @@ class ClaudeCode(Host):
             await asyncio.wait((stop.prompt, over), return_when=asyncio.FIRST_COMPLETED)
         return not stop.watched and not stop.prompt.done()
 
-    async def _answer(self, session: str, instance: Instance, stop: _Stop) -> Answer:
-        """What the judgement has to say. A prompt leaves only if the file still ends with its turn."""
-        end = self._world.clock.monotonic() + WAIT_S
-        while (judged := self._schedule.task(session)) is not None:
-            left = max(0.0, end - self._world.clock.monotonic())
-            await asyncio.wait((stop.prompt, judged), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if not stop.prompt.done():
-                return _json({"systemMessage": f"reflectd: {'; '.join(stop.toasts)}"} if stop.toasts else {})
-            order, text = stop.prompt.result()
-            if not order:
-                return NOTHING
-            stale = await self._stale(session, instance, stop, order)
-            if not stale:
-                self._of(session).stop = None
-                self._world.spawn(self._look_for(session), "claude-code seen", "look")
-                if (
-                    not stop.strict
-                ):  # a wake is followed by UserPromptSubmit, which says that the agent goes on
-                    return Answer(422, text.encode())
-                busy = ev.SessionBusied(session, self._world.clock.now_ms())
-                await self._intake.hear(instance, [busy])
-                return _json({"decision": "block", "reason": text})
-            await self._intake.result(order, "stale", _NULL, stale)
-            if not self._is_waiting(session, stop):
-                return NOTHING
-            stop.prompt = asyncio.get_running_loop().create_future()  # the newest turn is judged next
-        return NOTHING
+    async def _sent(self, instance: Instance, stop: Stop, text: str) -> Answer:
+        if stop.strict:
+            return await super()._sent(instance, stop, text)
+        return Answer(422, text.encode())  # UserPromptSubmit follows, which says that the agent goes on
 
-    async def _stale(self, session: str, instance: Instance, stop: _Stop, order: str) -> str:
-        """Why the prompt must not leave, by the file as it is now; "" when it may. In strict mode the agent
-        still works, so nothing can be taken back.
-        """
+    async def _stale(self, session: str, instance: Instance, stop: Stop, order: str) -> str:
+        """In strict mode the agent still works, so nothing can be taken back."""
         if not stop.strict and instance.mod:
-            stop.looked.clear()
+            looked = self._of(session).looked
+            looked.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
-                    await stop.looked.wait()
-        stored = self._world.outbox.get(order)
-        if stored is None or stored.status != "sent" or not isinstance(stored.order, Prompting):
-            return "it is void"
-        turn = stored.order.turn if isinstance(stored.order, SendFeedback) else ""
-        try:
-            why = (await self._files.read(session)).stale(stored.order.task, turn)
-        except (Unavailable, BadReply) as e:
-            return str(e)
+                    await looked.wait()
+        why = await super()._stale(session, instance, stop, order)
         if not why and not stop.strict and await self._files.taken_back(session):
             why = "files of the task were put back while it was judged"
             s = self._world.sessions.get(session)
             if s is not None and self._world.limits(s).toasts:
                 self._of(session).show(ShowToast(session, TAKEN_BACK, "warning"))
         return why or ("" if self._is_waiting(session, stop) else "another turn ended")
-
-    # What became of a prompt
-
-    async def _look_for(self, session: str) -> None:
-        """Claude Code was given a prompt: look for it in the file. It may come late, or be dropped."""
-        for wait_s in SEEN_AFTER_S:
-            if await self._resolve(session):
-                return
-            await asyncio.sleep(wait_s)
-
-    async def _resolve(self, session: str, *, over: bool = False, said: str = "") -> bool:
-        """Note which prompts the file shows: they reached the agent. True when each has its outcome. A file
-        that can't be read leaves an outcome open.
-
-        ``over``: none can come any more, so one that is not there was dropped by the host. ``said``: the
-        answer that the file must hold by then, because it lags behind the hooks.
-        """
-        prompts = [o for o in self._world.outbox.open(session) if isinstance(o.order, Prompting)]
-        if not prompts:
-            return True
-        try:
-            transcript = await self._files.read(session, said)
-        except (Unavailable, BadReply):
-            return False
-        told = {message.order for message in transcript.messages}
-        for stored in prompts:
-            if stored.id in told:
-                await self._intake.result(stored.id, "done", _NULL, "")
-            elif over:
-                await self._intake.result(stored.id, "failed", _NULL, "the host dropped it")
-        return over or all(stored.id in told for stored in prompts)
-
-    # The port
-
-    def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
-        """A prompt answers the Stop hook that waits, if one does. Raises ``Unavailable`` for a call."""
-        known = self._sessions.get(instance.session) or _Known()
-        stop = known.stop
-        status: ResultStatus = "done"
-        error = ""
-        match order:
-            case SendFeedback() | SendNudge():
-                if stop is not None and not stop.prompt.done():
-                    stop.prompt.set_result((identity, f"{order.text}\n(reflectd {identity})"))
-                    return
-                status, error = "stale", "no Stop hook waits for it"
-            case ShowToast():
-                if stop is not None and stop.watched:
-                    stop.toasts.append(order.message)
-                else:
-                    known.show(order)
-            case _:
-                raise Unavailable(f"Claude Code does not take {type(order).__name__}")
-        self._world.spawn(self._intake.result(identity, status, _NULL, error), "claude-code result")
 
     async def read(self, s: Session, instance: Instance) -> Transcript:  # noqa: ARG002 - the port
         """The transcript; the file may lag behind the hook that says how the turn ended."""
@@ -541,27 +365,20 @@ class ClaudeCode(Host):
         """A lesson that was chosen when the prompt was on its way already; it stands behind the call's
         result. Whether the call may run is not for us to say.
         """
-        instance, s = self._instances.get(f"{HOST}-{hook.session}"), self._world.sessions.get(hook.session)
-        if instance is None or s is None or self._of(hook.session).aside:
+        if self._of(hook.session).aside:
             return NOTHING
-        text = await self._offering.text(s, "action", instance)
-        return _json(_context(hook, text) if text else {})
+        instance = self._instance_of(hook.session)
+        return as_json(await self._context(hook.event, hook.session, "action", instance))
 
     async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:
         """What the features offer at this moment; after a compaction it stands beside the host's summary.
         With the person's next prompt also what became of the last turn, which a hook in the background can't
         show.
         """
-        s = self._world.sessions.get(hook.session)
-        text = await self._offering.text(s, when, instance, prompt) if s is not None else ""
-        output = _context(hook, text) if text else {}
+        output = await self._context(hook.event, hook.session, when, instance, prompt)
         if when == "prompt":
             known = self._of(hook.session)
             news, known.news = "; ".join(known.news.values()), {}
             if news and hook.typed and not hook.one_shot:  # a wake says itself what became of the turn
                 output["systemMessage"] = f"reflectd, on the last turn: {news}"
-        return _json(output)
-
-
-def _context(hook: Hook, text: str) -> dict[str, Any]:
-    return {"hookSpecificOutput": {"hookEventName": hook.event, "additionalContext": text}}
+        return as_json(output)
