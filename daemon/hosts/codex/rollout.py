@@ -17,7 +17,7 @@ import msgspec
 
 from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
-from ...core.transcript import MAX_AGENTS, Message, Model, Todo, ToolCall, Transcript
+from ...core.transcript import MAX_AGENTS, Message, Todo, ToolCall, Transcript
 from ..cuts import cut, cut_deep, size_of
 from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
 from .lines import Entry, entry_of, is_bulky
@@ -59,7 +59,7 @@ class _Answer:
     stopped: bool = False
     tokens: int = 0
 
-    def message(self, model: Model | None, agents: dict[str, bool]) -> Message:
+    def message(self, agents: dict[str, bool]) -> Message:
         finish = "" if not self.ended else "error" if self.error and not self.stopped else "stop"
         if self.stopped:
             finish = ""
@@ -78,7 +78,6 @@ class _Answer:
             "assistant",
             self.at,
             "\n\n".join(self.texts),
-            model=model,
             finish=finish,
             error=self.error,
             error_message=self.why,
@@ -103,7 +102,6 @@ class Fold:
         self._turn, self._named = "", set[str]()
         self._todos: tuple[Todo, ...] = ()
         self._fresh = 0
-        self._model: Model | None = None
         self.session = self.directory = self.parent = ""
         self.opened = whole
 
@@ -194,7 +192,7 @@ class Fold:
         if self._every:
             return
         requests = [m for m in self._messages if isinstance(m, Message) and m.human][-EARLIER:]
-        self._messages = [*requests, replace_calls(answer.message(self._model, {}))]
+        self._messages = [*requests, replace(answer.message({}), calls=())]
         self._calls, self._todos, self._fresh = {}, (), 0
 
     def _call(self, e: Entry) -> None:
@@ -309,9 +307,7 @@ class Fold:
 
     def transcript(self) -> Transcript:
         """The conversation as a transcript."""
-        messages = tuple(
-            m.message(self._model, self._agents) if isinstance(m, _Answer) else m for m in self._messages
-        )
+        messages = tuple(m.message(self._agents) if isinstance(m, _Answer) else m for m in self._messages)
         return Transcript(
             self.session, messages, todos=self._todos, parent=self.parent, directory=self.directory
         )
@@ -325,11 +321,6 @@ class Fold:
         if found and said and not last.ended:
             last.ended = at
         return found
-
-
-def replace_calls(message: Message) -> Message:
-    """The message without its tool calls."""
-    return replace(message, calls=()) if message.calls else message
 
 
 def _thinned(call: ToolCall) -> ToolCall:
@@ -350,7 +341,7 @@ class RolloutReader:
     ``found``: whether the last ``read`` found the final text that it was told to expect.
     """
 
-    def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
+    def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool]) -> None:
         self.path = Path(path)
         self.found = False
         self._head: Entry | None = None
@@ -361,7 +352,7 @@ class RolloutReader:
                 fold.feed(self._head)
             return fold
 
-        self._file = Follower(make, is_bulky, window, CONTEXT)
+        self._file = Follower(make, is_bulky, WINDOW, CONTEXT)
 
     def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
         """The task and its work so far. ``expect``: the final text by the Stop hook. ``closed``: see
