@@ -20,7 +20,6 @@ from daemon.core.errors import ReflectdError
 from daemon.files.prompts import read_layer
 from daemon.hosts.claude_code.transcript import TranscriptReader, with_sub_agents
 from daemon.hosts.opencode.messages import parse_transcript
-from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
 from daemon.replay.cases import load, of_transcript, replay
 from harness.machine.sandbox import REPO
@@ -99,7 +98,7 @@ def look(seed: int, number: int, folder: Path) -> None:
     rng = random.Random(f"{seed} {number}")
     path = rng.choice(sources())
     data = mutated(path, rng)
-    templates = Templates.of(read_layer(paths.shipped("prompts")).texts)
+    templates = read_layer(paths.shipped("prompts")).texts
     if path.suffix == ".jsonl":
         file = folder / f"{number}.jsonl"
         file.write_bytes(data)

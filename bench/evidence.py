@@ -13,11 +13,14 @@ from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.evidence.activity import activity
 from daemon.evidence.collect import collect, read
 from daemon.evidence.diffs import file_changes
-from daemon.judge.case import Case, Templates, make_case
+from daemon.files.prompts import read_layer
+from daemon.judge.case import Case, make_case
 from daemon.judge.prompts import first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from daemon.core.question import Texts
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 ASK = """Please add a retry to the uploader:
@@ -72,8 +75,7 @@ def run(*, quick: bool) -> Table:
     redaction; then the size of the prompt, and the most memory that the case and the prompt took.
     """
     runs = 3 if quick else 7
-    prompts = Path(REPO) / "prompts"
-    templates = Templates((prompts / "judge.txt").read_text(), (prompts / "judge_case.txt").read_text())
+    templates = read_layer(Path(REPO) / "prompts").texts
     table = Table(
         f"The judge's prompt by transcript size ({runs} runs)",
         ("characters", "log+changes+prompt ms", "collect ms", "case ms", "rows", "tokens", "peak MB"),
@@ -88,7 +90,7 @@ def run(*, quick: bool) -> Table:
         collected = _median(runs, collect, sample)
         whole = _median(min(runs, 3), _case, sample, templates)
         tracemalloc.start()
-        made = first(_case(sample, templates))
+        made = first(_case(sample, templates)).prompt(templates)
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
         count = tokens(made.system) + tokens(made.text)
@@ -106,7 +108,7 @@ def run(*, quick: bool) -> Table:
     return table
 
 
-def _case(sample: Transcript, templates: Templates) -> Case:
+def _case(sample: Transcript, templates: Texts) -> Case:
     return make_case(sample, at=1, nonce="n" * 12, templates=templates, project=PROJECT)
 
 

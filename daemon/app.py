@@ -329,7 +329,7 @@ class Daemon:
     def _edited(self) -> None:
         """The person changed a file in the settings folder: say at once what is wrong with a prompt."""
         self._log.info("the settings folder changed; prompts count at once, settings at the next start")
-        self.world.templates("")
+        self.world.prompt_texts("")
 
     def _announce(self) -> None:
         """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, which hook of Stop

@@ -13,7 +13,7 @@ from typing import Any
 
 from .core.evidence import Evidence, Row
 from .core.llm import Prompt, Reply, Usage
-from .judge.case import Case, Templates
+from .judge.case import Case
 
 
 @dataclass(slots=True)
@@ -97,13 +97,13 @@ def reply(entry: dict[str, Any] | str | Exception, nonce: str = "", provider: st
     return Reply(text=text, provider=provider, model="script", usage=Usage(1_000, 500, None))
 
 
-TEMPLATES = Templates(
-    system="Judge.",
-    case="{nonce}\n{requests}\n{project}\n{evidence}\n{log}\n{changes}\n{earlier}\n{final}",
-    second="Defend.",
-    second_case="{case}\n{missing}\n{nonce}",
-    again="{case}\n{why}\n{nonce}",
-)
+TEMPLATES = {
+    "judge": "Judge.",
+    "judge_case": "{nonce}\n{requests}\n{project}\n{evidence}\n{log}\n{changes}\n{earlier}\n{final}",
+    "judge_second": "Defend.",
+    "judge_second_case": "{case}\n{missing}\n{nonce}",
+    "judge_again": "{case}\n{why}\n{nonce}",
+}
 
 
 def make_case(**changes: Any) -> Case:  # noqa: ANN401 - any field of Case

@@ -24,7 +24,6 @@ from daemon.core.llm import Reply, Usage
 from daemon.core.settings import Settings
 from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
-from daemon.judge.case import Templates
 from daemon.replay.cases import load, replay
 from evals import memory
 from evals.score import CHARS_PER_TOKEN
@@ -124,7 +123,7 @@ def row(name: str, calls: Sequence[float], tokens: Sequence[int]) -> str:
 
 def sessions_of(files: Sequence[Path]) -> list[Loaded]:
     """Those that the daemon would judge."""
-    shipped, found = Templates.of(read_layer(paths.shipped("prompts")).texts), []
+    shipped, found = read_layer(paths.shipped("prompts")).texts, []
     for path in sorted(files):
         try:
             of = load(read_file(path), str(path), lambda _: shipped)

@@ -25,8 +25,7 @@ from daemon.core.fast import needs_second_look
 from daemon.core.ports import Client
 from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
-from daemon.judge import prompts
-from daemon.judge.case import Templates
+from daemon.judge.prompts import first
 from daemon.keys import load_keys
 from daemon.llm.select import providers
 from daemon.replay.cases import Label, Loaded, load, replay
@@ -131,7 +130,7 @@ def show(outcomes: list[Outcome], provider: str, args: argparse.Namespace) -> in
 
 def read_cases(folder: Path, split: str) -> list[Labelled]:
     """The labelled cases of a folder, by name, with the prompts that are shipped. Raises ``UserError``."""
-    shipped, found = Templates.of(read_layer(paths.shipped("prompts")).texts), []
+    shipped, found = read_layer(paths.shipped("prompts")).texts, []
     for path in sorted(folder.glob("*.json")):
         loaded = load(read_file(path), str(path), lambda _: shipped)
         if loaded.label is not None and split in {"all", loaded.split or TUNING}:
@@ -189,7 +188,7 @@ def outcome(case: Labelled, found: Replayed) -> Outcome:
     broken = any(r.open or label.expect != "complete" for r in failed)
     costs = [c.cost for c in found.calls]
     said = verdict.feedback or verdict.reason
-    prompt = prompts.first(found.case)
+    prompt = first(found.case).prompt(found.case.templates)
     return Outcome(
         name=case.name,
         split=case.loaded.split,

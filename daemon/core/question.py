@@ -267,7 +267,7 @@ def schema_of(form: type) -> dict[str, object]:
 
 
 def _closed(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, object]:
-    if "anyOf" in schema:
+    if "anyOf" in schema and "enum" not in schema:  # of a field's own menu the order stays
         schema = next((s for s in schema["anyOf"] if "$ref" in s), schema["anyOf"][0])
     if "$ref" in schema:
         schema = parts[schema["$ref"].rpartition("/")[2]]

@@ -50,14 +50,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Defence:
-    """The answer of the second look: was it right of the agent to stop?"""
-
-    defended: bool
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedBy:
     """Who judged. ``cost`` is in USD, None when unknown."""
 

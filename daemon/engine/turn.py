@@ -87,7 +87,7 @@ class Messages:
                 transcript,
                 at=world.clock.now_ms(),
                 nonce=world.nonce(),
-                templates=world.templates(s.directory),
+                templates=world.prompt_texts(s.directory),
                 open_items=s.open_items,
                 project=world.project_rules.lines(s.directory),
             )

@@ -13,7 +13,6 @@ from ..core.ports import Clock
 from ..core.settings import Settings
 from ..files.project import ProjectRules
 from ..files.prompts import Prompts
-from ..judge.case import Templates
 from ..learning.embed.vectors import Embeddings
 from ..log import Logger
 from ..store.db import Database
@@ -156,12 +155,10 @@ class World:
         """The settings tightened by the project in ``directory``, as they were last read (``projects``)."""
         return self.projects.settings(directory)
 
-    def templates(self, directory: str) -> Templates:
-        """The prompts in force for a workspace; what is wrong with an overriding one is logged once."""
-        return Templates.of(self.prompt_texts(directory))
-
     def prompt_texts(self, directory: str) -> Mapping[str, str]:
-        """The texts of every prompt in force for a workspace. Reads files: call it in a thread."""
+        """The prompts in force for a workspace, by name. Reads files: call it in a thread. What is wrong with
+        an overriding one is logged once.
+        """
         found = self.prompts.templates(directory)
         for problem in found.problems:
             self.log.warning("prompt", problem=problem)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ..core.cuts import bounded
 from ..core.evidence import Evidence
 from ..core.given import cited_ids
+from ..core.question import Texts
 from ..core.transcript import Message, Model, ToolCall, Transcript
 from ..redact import Numbers, redact, redact_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EARLIER_REQUESTS = 5
 FINAL_CHARS = 4_000
@@ -27,36 +25,15 @@ PROMPT_TOKENS = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Templates:
-    """The prompt texts in force; ``daemon.files.prompts`` knows which ``{names}`` each must hold."""
-
-    system: str
-    case: str
-    second: str = ""
-    second_case: str = ""
-    again: str = ""
-
-    @classmethod
-    def of(cls, texts: Mapping[str, str]) -> Templates:
-        """The judge's prompts among all of them, by the names that ``files.prompts`` has for them."""
-        return cls(
-            system=texts["judge"],
-            case=texts["judge_case"],
-            second=texts["judge_second"],
-            second_case=texts["judge_second_case"],
-            again=texts["judge_again"],
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """One turn to be judged. ``at`` is epoch ms; ``nonce`` fences the untrusted text of this call.
 
     ``requests``: the human messages of this task, oldest first; ``earlier``: those before it, as context
     (I28). ``answered``: for each request what the agent had said before it. ``rounds``: the feedback of
     earlier rounds, a line each. ``open_items``: what earlier rounds found, so that the judge reuses their
-    wording. ``project``: what AGENTS.md and CLAUDE.md demand. ``transcript``: what the evidence was computed
-    from, redacted. ``prompt_tokens``: the largest size of the first prompt.
+    wording. ``templates``: the prompts in force. ``project``: what AGENTS.md and CLAUDE.md demand.
+    ``transcript``: what the evidence was computed from, redacted. ``prompt_tokens``: the largest size of the
+    first prompt.
     """
 
     session: str
@@ -68,7 +45,7 @@ class Case:
     earlier: tuple[str, ...]
     final: str
     evidence: Evidence
-    templates: Templates
+    templates: Texts
     agent: str = ""
     model: Model | None = None
     open_items: tuple[str, ...] = ()
@@ -92,7 +69,7 @@ def make_case(
     *,
     at: int,
     nonce: str,
-    templates: Templates,
+    templates: Texts,
     open_items: tuple[str, ...] = (),
     project: str = "",
     prompt_tokens: int = PROMPT_TOKENS,

@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import BadReply
 from ..core.evidence import FAILED
 from ..core.question import as_quoted
 
@@ -95,10 +94,9 @@ def _names_more(missing: Missing, case: Case) -> bool:
     return False
 
 
-def without_destruction(found: Judgement, case: Case) -> Judgement:
+def without_destruction(found: Judgement, case: Case) -> Judgement | None:
     """The judgement without advice that destroys what others have: rewritten history, forced pushes, remote
-    deletions. Feedback asks for them only where the person did. Raises ``BadReply`` when nothing else is
-    left.
+    deletions. Feedback asks for them only where the person did. None when nothing else is left.
     """
     asked = (part for text in case.requests for part in _SENTENCE.split(text) if _DESTROYS.search(part))
     if any(not _NEVER.search(part) for part in asked):
@@ -114,5 +112,5 @@ def without_destruction(found: Judgement, case: Case) -> Judgement:
     if kept == (" ".join(_SENTENCE.split(found.feedback)), found.next_actions, found.missing):
         return found
     if not (found.complete or any(kept)):
-        raise BadReply("the judge asks only to rewrite or delete what others have")
+        return None
     return replace(found, feedback=feedback, next_actions=actions, missing=missing)

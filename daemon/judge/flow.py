@@ -8,25 +8,23 @@ as a verdict (I18). At most four calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import BadReply, Unavailable
 from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
-from ..core.question import BadForm
-from ..core.reply import Talk
-from ..core.verdict import Defence, Judgement, Missing, Severity
-from . import prompts
-from .citations import cited_rows, is_cited, is_excuse, named_rows, without_destruction
-from .parse import parse, parse_defence
+from ..core.question import Answer, BadForm, ask, cost_of
+from ..core.verdict import Judgement, Missing, Severity
+from .citations import cited_rows, is_cited, is_excuse, named_rows
+from .prompts import MAX_TEXT, first, judgement, second
 
 if TYPE_CHECKING:
     from ..core.evidence import Row, RowKind
+    from ..core.question import Question
     from .case import Case
+    from .prompts import Said
 
-Asking = Generator[Prompt, Reply, "Judgement | None"]
 RULES: Final = "offline"
 PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error", "leak"})
 SecondLook = Callable[[str, str], bool]
@@ -59,43 +57,53 @@ class Opinion:
     no_proof: bool = False
 
 
-def _opinion(talk: Talk, judgement: Judgement | None, why: str = "") -> Opinion:
-    """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
-    provider, model = talk.by
-    return Opinion(
-        judgement=judgement,
-        why=why or (talk.why if judgement is None else ""),
-        provider=provider,
-        model=model,
-        cost=talk.cost,
-        prompts=tuple(talk.prompts),
-        replies=tuple(talk.replies),
-        bad=tuple(talk.bad),
-        no_proof=judgement is None and bool(talk.replies) and talk.replies[-1].provider == RULES,
-    )
-
-
 def judge(case: Case, *, second_look: SecondLook = always) -> Generator[Prompt, Reply, Opinion]:
     """Judge one turn. Yields prompts, returns the opinion."""
     if (sure := certain(case)) is not None:
         return replace(Opinion(sure), why="a question was answered", provider="rules", cost=0.0)
-    talk = Talk()
-    try:
-        found = yield from _judgement(case, talk, prompts.first(case))
-        if found is not None and found.complete and (rows := contradicting(case, found)):
-            found = yield from _reconsider(case, talk, rows)
-        if found is None:
-            return _opinion(talk, None)
-        by = talk.replies[-1]  # the rules say only what a row proves
-        if (
-            by.provider == RULES
-            or not _needs_second_look(case, found)
-            or not second_look(by.provider, by.model)
-        ):
-            return _opinion(talk, found)
-        return (yield from _second_look(case, talk, found))
-    except Unavailable as e:
-        return _opinion(talk, None, f"no judge answered: {e}")
+    question, answers = first(case), list[Answer[Any]]()
+    found = yield from _asked(question, case, answers)
+    if found is not None and found.complete and (rows := contradicting(case, found)):
+        found = yield from _asked(replace(question, again=_against(rows)), case, answers)
+        if found is not None and found.complete and contradicting(case, found):
+            return _opinion(answers, None, f"the judge calls it complete against {rows[0].id}")
+    by = answers[-1]
+    if found is None:
+        return _opinion(answers, None, by.why)
+    if by.provider == RULES:  # they say only what a row proves
+        return _opinion(answers, found)
+    if not (_needs_second_look(case, found) and second_look(by.provider, by.model)):
+        return _opinion(answers, found)
+    look = yield from ask(second(case, found), case.templates)
+    answers.append(look)
+    if look.reply is None:
+        return _opinion(answers, None, f"the second look could not be read: {look.why}")
+    if not look.reply.defended:
+        return _opinion(answers, found)
+    return _opinion(answers, *_defended(case, found, look.reply.reasons.strip()[:MAX_TEXT]))
+
+
+def _asked(
+    question: Question[Said], case: Case, answers: list[Answer[Any]]
+) -> Generator[Prompt, Reply, Judgement | None]:
+    answers.append(answer := (yield from ask(question, case.templates)))
+    return judgement(answer.reply, case) if answer.reply is not None else None
+
+
+def _opinion(answers: Sequence[Answer[Any]], judgement: Judgement | None, why: str = "") -> Opinion:
+    """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
+    replies = tuple(r for a in answers for r in a.replies)
+    return Opinion(
+        judgement=judgement,
+        why=why,
+        provider=replies[0].provider if replies else "",
+        model=replies[0].model if replies else "",
+        cost=cost_of(replies),
+        prompts=tuple(p for a in answers for p in a.prompts),
+        replies=replies,
+        bad=tuple(b for a in answers for b in a.bad),
+        no_proof=judgement is None and bool(replies) and replies[-1].provider == RULES,
+    )
 
 
 def certain(case: Case) -> Judgement | None:
@@ -129,36 +137,15 @@ def backed(case: Case, found: Judgement) -> tuple[Missing, ...]:
     return tuple(m for m in found.missing if proven & set(cited_rows(m, case)))
 
 
-def _judgement(case: Case, talk: Talk, prompt: Prompt, tries: int = 2) -> Asking:
-    """One readable judgement: asked once more when the form was broken (a rule's "no" stands)."""
-    for _ in range(tries):
-        reply = yield from talk.ask(prompt)
-        if reply is not None:
-            try:
-                return without_destruction(parse(reply, case.nonce), case)
-            except BadReply as e:
-                if reply.data is not None and "unscored" in reply.data:
-                    talk.why = str(reply.data["unscored"])[:300]
-                    return None
-                talk.broke(reply, prompt, e)
-        prompt = prompts.again(case, f"The reply could not be used: {talk.why[:300]}.")
-    return None
-
-
-def _reconsider(case: Case, talk: Talk, rows: tuple[Row, ...]) -> Asking:
-    """Called complete against a failed check: once more, with the decisive row. Twice is unscored."""
+def _against(rows: tuple[Row, ...]) -> str:
+    """Why the judge is asked again that called it complete against these rows."""
     said = "; ".join(f"{r.id}: {r.text[:300]}" for r in rows)
     what = "a commit holds secrets" if rows[0].kind == "leak" else "a check failed and no later run passed"
-    why = (
+    return (
         f"You called this complete, but {what}: {said}. If the person wanted or excluded that, or it is "
         "older than the work, name the row in `excused` and quote the person's words word for word, or "
         "cite the call that failed before the first change."
     )
-    found = yield from _judgement(case, talk, prompts.again(case, why), tries=1)
-    if found is not None and found.complete and contradicting(case, found):
-        talk.why = f"the judge calls it complete against {rows[0].id}"
-        return None
-    return found
 
 
 def _needs_second_look(case: Case, found: Judgement) -> bool:
@@ -173,30 +160,19 @@ def _needs_second_look(case: Case, found: Judgement) -> bool:
     return found.severity is not Severity.NONE or bool(found.missing)
 
 
-def _second_look(case: Case, talk: Talk, found: Judgement) -> Generator[Prompt, Reply, Opinion]:
-    """Feedback goes out only when the stop cannot be defended. No answer to that: nothing is sent."""
-    prompt = prompts.second(case, found)
-    reply = yield from talk.ask(prompt)
-    defence: Defence | None = None
-    if reply is not None:
-        try:
-            defence = parse_defence(reply, case.nonce)
-        except BadReply as e:
-            talk.broke(reply, prompt, e)
-    if defence is None:
-        return _opinion(talk, None, f"the second look could not be read: {talk.why}")
-    if not defence.defended:
-        return _opinion(talk, found)
+def _defended(case: Case, found: Judgement, reasons: str) -> tuple[Judgement | None, str]:
+    """What is left of a judgement, and why, when the second look defended the stop: nothing is sent but what
+    a row proves.
+    """
     why = "the second look defended the stop"
-    if proven := backed(case, found):  # only against the rest of it
-        kept = replace(found, missing=proven, next_actions=(), feedback="")
-        return _opinion(talk, kept, "the second look defended the rest")
+    if proven := backed(case, found):
+        return replace(
+            found, missing=proven, next_actions=(), feedback=""
+        ), "the second look defended the rest"
     if found.severity is Severity.BLOCKER:  # a danger is never complete (I20)
-        return _opinion(talk, None, f"two looks disagree about a danger: {defence.why[:300]}")
+        return None, f"two looks disagree about a danger: {reasons[:300]}"
     if rows := contradicting(case):
-        return _opinion(talk, None, f"two looks disagree, and {rows[0].id} failed")
+        return None, f"two looks disagree, and {rows[0].id} failed"
     if found.requires_human_action:  # defended because it is the person's turn, which is not complete
-        waits = replace(found, severity=Severity.NONE, missing=(), next_actions=())
-        return _opinion(talk, waits, why)
-    kept = replace(found, complete=True, severity=Severity.LOW, next_actions=(), feedback=defence.why)
-    return _opinion(talk, kept, why)
+        return replace(found, severity=Severity.NONE, missing=(), next_actions=()), why
+    return replace(found, complete=True, severity=Severity.LOW, next_actions=(), feedback=reasons), why

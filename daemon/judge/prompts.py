@@ -7,18 +7,20 @@ the data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta, Struct
 
 from ..core.cuts import BYTES_PER_TOKEN, head_and_tail, tokens, within
-from ..core.llm import Prompt
-from ..core.question import fill
+from ..core.question import Question, fill
+from ..core.verdict import Judgement, Missing, Severity
 from .case import FINAL_CHARS
+from .citations import without_destruction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.evidence import Act, FileChange, Row, RowKind
-    from ..core.verdict import Judgement
     from .case import Case
 
 # What fits into a prompt: the lines of its sections by rank, so that what decides is never left out.
@@ -162,96 +164,135 @@ LARGEST_LINES: Final = 20  # that many of them
 NEWEST: Final = 5  # calls of which the raw output is shown first
 BESIDE: Final[frozenset[RowKind]] = frozenset({"write", "run", "git"})
 """Kinds of rows that the log and the changes show already."""
+MAX_ITEMS: Final = 20
+MAX_TEXT: Final = 4_000
+
+
+class Cited(Struct):
+    """An open item or an excuse, as a model writes it."""
+
+    item: str = ""
+    cites: str = ""
+
+
+Items = list[Cited | str | None] | None
 _TEXT: Final = {"type": "string"}
-_TEXTS: Final = {"type": "array", "items": _TEXT}
 
 
-def _object(**properties: object) -> dict[str, object]:
-    """A closed object whose fields are all required: what strict structured output wants."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+class Said(Struct, kw_only=True):
+    """The judge's answer. ``requirements`` and ``reasons`` have the model think first; nobody reads them, so
+    they may have any form.
+    """
+
+    requirements: Annotated[object, Meta(extra_json_schema={"type": "array", "items": _TEXT})] = None
+    reasons: Annotated[object, Meta(extra_json_schema=_TEXT)] = None
+    nonce: Annotated[object, Meta(extra_json_schema=_TEXT)] = None
+    complete: bool
+    severity: Annotated[Severity | None, Meta(extra_json_schema={"enum": list(Severity)})] = None
+    missing: Items = None
+    next_actions: list[str | None] | None = None
+    requires_human_action: bool = False
+    excused: Items = None
+    feedback: str = ""
 
 
-VERDICT: Final = _object(
-    requirements=_TEXTS,
-    reasons=_TEXT,
-    nonce=_TEXT,
-    complete={"type": "boolean"},
-    severity={"type": "string", "enum": ["NONE", "LOW", "MEDIUM", "HIGH", "BLOCKER"]},
-    missing={"type": "array", "items": _object(item=_TEXT, cites=_TEXT)},
-    next_actions=_TEXTS,
-    requires_human_action={"type": "boolean"},
-    excused={"type": "array", "items": _object(item=_TEXT, cites=_TEXT)},
-    feedback=_TEXT,
-)
-DEFENCE: Final = _object(reasons=_TEXT, nonce=_TEXT, defended={"type": "boolean"})
+class Defence(Struct, kw_only=True):
+    """The answer of the second look: was it right of the agent to stop?"""
+
+    reasons: str = ""
+    nonce: str = ""
+    defended: bool
 
 
-def first(case: Case) -> Prompt:
-    """The one call that every judged turn costs."""
-    return _prompt(case, "judge", case.templates.system, _data(case), VERDICT)
+def first(case: Case) -> Question[Said]:
+    """The one question that every judged turn costs."""
 
+    def check(said: Said) -> str:
+        if not said.complete and said.severity is None:
+            return f"`severity` must be one of {', '.join(Severity)}"
+        if judgement(said, case) is None:
+            return "the judge asks only to rewrite or delete what others have"
+        return ""
 
-def again(case: Case, why: str) -> Prompt:
-    """The same question once more: the reply broke the form, or said what a row rules out."""
-    values = {"case": _data(case), "nonce": case.nonce, "why": why}
-    return _prompt(case, "judge.again", case.templates.system, fill(case.templates.again, values), VERDICT)
-
-
-def second(case: Case, found: Judgement) -> Prompt:
-    """The second look: can the stop be defended against this judgement?"""
-    items = [f"{i}. {m.text} (cites: {m.cites})" for i, m in enumerate(found.missing, 1)] or [found.feedback]
-    values = {"case": _data(case), "nonce": case.nonce, "missing": "\n".join(items)}
-    return _prompt(
-        case, "judge.second", case.templates.second, fill(case.templates.second_case, values), DEFENCE, 600
-    )
-
-
-def _prompt(
-    case: Case, purpose: str, system: str, text: str, schema: dict[str, object], max_tokens: int = 1_500
-) -> Prompt:
-    return Prompt(
-        purpose=purpose,
+    return Question(
+        "judge",
+        _slots(case),
+        Said,
         tier="judge",
-        system=fill(system, {"nonce": case.nonce}) if "{nonce}" in system else system,
-        text=text,
+        nonce=case.nonce,
         session=case.session,
         model=case.model,
-        nonce=case.nonce,
         evidence=case.evidence,
-        schema=schema,
-        max_tokens=max_tokens,
+        check=check,
     )
 
 
-def _data(case: Case) -> str:
+def judgement(said: Said, case: Case) -> Judgement | None:
+    """What the judge says, in bounds, without blank items and without advice that destroys; None when nothing
+    else is left.
+    """
+    actions = [action for action in said.next_actions or () if action]
+    found = Judgement(
+        complete=said.complete,
+        severity=said.severity or Severity.NONE,
+        feedback=_text(said.feedback),
+        missing=_items(said.missing),
+        next_actions=tuple(map(_text, actions[:MAX_ITEMS])),
+        requires_human_action=said.requires_human_action,
+        excused=_items(said.excused),
+    )
+    return without_destruction(found, case)
+
+
+def _items(items: Items) -> tuple[Missing, ...]:
+    cited = [Cited(item) if isinstance(item, str) else item for item in items or () if item]
+    return tuple(Missing(_text(each.item), _text(each.cites)) for each in cited[:MAX_ITEMS])
+
+
+def _text(text: str) -> str:
+    return text.strip()[:MAX_TEXT]
+
+
+def second(case: Case, found: Judgement) -> Question[Defence]:
+    """The second look: can the stop be defended against this judgement?"""
+    items = [f"{i}. {m.text} (cites: {m.cites})" for i, m in enumerate(found.missing, 1)] or [found.feedback]
+    data = fill(case.templates["judge_case"], {"nonce": case.nonce, **_slots(case)})
+    return Question(
+        "judge_second",
+        {"case": data, "missing": "\n".join(items)},
+        Defence,
+        purpose="judge.second",
+        max_tokens=600,
+        tier="judge",
+        nonce=case.nonce,
+        session=case.session,
+        model=case.model,
+        evidence=case.evidence,
+    )
+
+
+def _slots(case: Case) -> dict[str, str]:
     """The data of a prompt that is never over ``case.prompt_tokens``, unless own texts fill half of it."""
     evidence = case.evidence
-    same = tokens(case.templates.system) + tokens(case.templates.case)
+    system, data = case.templates["judge"], case.templates["judge_case"]
+    same = tokens(system) + tokens(data)
     room = max(case.prompt_tokens - same, case.prompt_tokens // 2)
-    rows = [_row(r) for r in evidence.rows if r.kind not in BESIDE or _decides(r)]
-    log = _log(evidence.log)
-    changes = _changes(evidence.files)
     requests = _requests(case, int(room * TYPED))
-    values = {
-        "nonce": case.nonce,
+    slots = {
         "requests": lines(requests, fit([requests], 0, int(room * REQUESTS))[0]),
         "project": within(case.project, int(room * PROJECT)) or "(none)",
         "earlier": within("\n".join((*case.rounds, *case.open_items)), int(room * EARLIER)) or "(none)",
         "final": within(head_and_tail(case.final, FINAL_CHARS), int(room * FINAL)) or "(empty)",
     }
-    optional = {name: "" for name in ("log", "changes") if f"{{{name}}}" in case.templates.case}
-    empty = fill(case.templates.case, {**values, "evidence": "", **optional})
-    used = tokens(case.templates.system) + tokens(empty)
-    kept = fit((rows, log, changes), used, same + room)
-    of = dict(zip(("evidence", "log", "changes"), (rows, log, changes), strict=True))
-    shown = {name: lines(items, k) for (name, items), k in zip(of.items(), kept, strict=True)}
-    values |= {name: text for name, text in shown.items() if name == "evidence" or name in optional}
-    return fill(case.templates.case, values)
+    parts = {
+        "evidence": [_row(r) for r in evidence.rows if r.kind not in BESIDE or _decides(r)],
+        "log": _log(evidence.log),
+        "changes": _changes(evidence.files),
+    }
+    empty = fill(data, {"nonce": case.nonce, **slots, **dict.fromkeys(parts, "")})
+    kept = fit([*parts.values()], tokens(system) + tokens(empty), same + room)
+    shown = zip(parts.items(), kept, strict=True)
+    return slots | {name: lines(items, texts) for (name, items), texts in shown}
 
 
 def _requests(case: Case, most: int) -> list[Item]:

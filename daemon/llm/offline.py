@@ -28,7 +28,7 @@ LEAK_ACTION: Final = (
 
 
 def judge(prompt: Prompt) -> Reply:
-    """A verdict object for ``judge.parse`` as ``data``, or ``{"unscored": reason}``. Never raises."""
+    """A verdict object of the judge's form as ``data``, or ``{"unscored": reason}``. Never raises."""
     data = (
         _verdict(prompt.evidence) if prompt.evidence else _unscored("the rules judge evidence and got none")
     )

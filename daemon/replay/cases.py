@@ -9,7 +9,7 @@ raises ``UserError``: what is wrong, where, and what to do.
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
@@ -28,7 +28,7 @@ from ..engine.calls import Calls
 from ..hosts.claude_code.transcript import is_transcript, transcript_of
 from ..hosts.codex import rollout as codex
 from ..hosts.opencode.past import parse_export
-from ..judge.case import PROMPT_TOKENS, Case, Templates, make_case
+from ..judge.case import PROMPT_TOKENS, Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import Opinion, SecondLook, always, judge
 from ..store.ledger import Entry
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ..core.llm import Prompt, Reply
     from ..core.ports import Provider
+    from ..core.question import Texts
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
 Source = Literal["saved", "labelled", "export", "transcript"]
@@ -80,7 +81,7 @@ class Loaded:
     decided: Decision | None = None
 
 
-def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loaded:
+def load(data: bytes, name: str, templates: Callable[[str], Texts]) -> Loaded:
     """The case in ``data``; ``name`` is what errors call it. ``templates`` gives the prompts in force for the
     session's directory: the file's own are never used.
 
@@ -110,7 +111,7 @@ def load(data: bytes, name: str, templates: Callable[[str], Templates]) -> Loade
 
 
 def of_transcript(
-    transcript: Transcript, name: str, templates: Callable[[str], Templates], project: str = ""
+    transcript: Transcript, name: str, templates: Callable[[str], Texts], project: str = ""
 ) -> Loaded:
     """The case of a session's last turn, guarded as in the daemon. Raises ``UserError`` if none is over."""
     case = _make(transcript, name, templates, secrets.token_hex(8), project=project)
@@ -122,12 +123,12 @@ def of_transcript(
     return Loaded(case, None, "transcript", name, decided=decided)
 
 
-def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
+def _saved(found: Json, name: str, templates: Callable[[str], Texts], nonce: str) -> Loaded:
     """``.reflection/<session>_<epoch ms>.json``, with a label if a person gave it one."""
     stored = found["case"]
     if not isinstance(stored, dict):
         raise UserError(f"{name}: `case` is not an object")
-    filled = {**stored, "templates": asdict(templates("")), "nonce": nonce}
+    filled = {**stored, "templates": templates(""), "nonce": nonce}
     if stored.get("transcript") is not None:
         filled["evidence"] = {}  # computed anew below, so rows that this version doesn't know do no harm
     else:
@@ -156,7 +157,7 @@ def _saved(found: Json, name: str, templates: Callable[[str], Templates], nonce:
     )
 
 
-def _labelled(found: Json, name: str, templates: Callable[[str], Templates], nonce: str) -> Loaded:
+def _labelled(found: Json, name: str, templates: Callable[[str], Texts], nonce: str) -> Loaded:
     transcript = _convert(found["transcript"], Transcript, name, "transcript")
     return Loaded(
         case=_make(transcript, name, templates, nonce, project=_text(found, "project")),
@@ -175,7 +176,7 @@ def _label(found: Json, name: str) -> Label | None:
 def _make(
     transcript: Transcript,
     name: str,
-    templates: Callable[[str], Templates],
+    templates: Callable[[str], Texts],
     nonce: str,
     *,
     at: int = 0,

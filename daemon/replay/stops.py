@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ..core.guards import Skip
     from ..core.llm import Prompt, Reply
+    from ..core.question import Texts
     from ..core.transcript import Transcript
-    from ..judge.case import Templates
     from ..judge.flow import Opinion
 
 Sign = Literal["again", "went_on", "none"]
@@ -63,7 +63,7 @@ class Walk:
     def prepare(
         self,
         stop: Stop,
-        templates: Templates,
+        templates: Texts,
         *,
         project: str = "",
         nonce: str = "",

@@ -15,7 +15,7 @@ from daemon.core.cuts import (
     whole_lines,
 )
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
-from daemon.judge.case import Case, Templates, make_case
+from daemon.judge.case import Case, make_case
 
 HOSTILE = (
     "a-" * 30,
@@ -43,7 +43,7 @@ def bash(n: int, output: str, command: str = "python -m pytest -q") -> ToolCall:
 
 
 def case_of(sample: Transcript) -> Case:
-    return make_case(sample, at=1, nonce="n" * 12, templates=Templates("", ""))
+    return make_case(sample, at=1, nonce="n" * 12, templates={})
 
 
 def test_an_ordinary_task_stays_as_it_is() -> None:

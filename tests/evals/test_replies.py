@@ -72,7 +72,7 @@ def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
     assert dumped.stat().st_mode & 0o077 == 0
     for case in read_cases(cases, "tuning"):
         sent = fenced(case).loaded.case
-        assert before[f"{AT[case.name]}/1-judge.system.txt"].decode() == sent.templates.system
+        assert before[f"{AT[case.name]}/1-judge.system.txt"].decode() == sent.templates["judge"]
         data = before[f"{AT[case.name]}/1-judge.txt"].decode()
         assert (data.count(nonce_of(case.name)) > 5, redact(sent.requests[0]) in data) == (True, True)
     assert len({nonce_of(name) for name in NAMES}) == 3

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import contextlib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.core.errors import BadReply, Unavailable
 from daemon.core.evidence import Evidence, Row, ending
 from daemon.core.llm import Prompt, Reply
-from daemon.core.verdict import Severity
-from daemon.judge.flow import Opinion, judge
-from daemon.testing import make_case, reply
+from daemon.core.verdict import Judgement, Missing, Severity
+from daemon.judge.flow import judge
+from daemon.judge.prompts import first, judgement
+from daemon.testing import make_case
+from tests.support.questions import NONCE, driven
 
 COMPLETE = {"complete": True, "severity": "NONE"}
 REQUEST = "Add a login page and run the tests"
@@ -25,25 +29,7 @@ UNPROVEN = {
 PROVEN = UNPROVEN | {"missing": [{"item": "Tests fail", "cites": "E2"}]}
 ASKS = {"complete": False, "severity": "NONE", "requires_human_action": True}
 QUIET = Evidence(rows=(Row("R1", "requirement", REQUEST),), tool_calls=3, writes=1)
-NONCE = "n0nce"
-Flow = Generator[Prompt, Reply, Opinion]
 Said = dict[str, Any] | str | Exception
-
-
-def run(flow: Flow, *says: Said) -> tuple[Opinion, list[Prompt]]:
-    """The flow's end and all it asked, when these are the answers; it must ask exactly as often."""
-    asked: list[Prompt] = []
-    answers = list(says)
-    try:
-        prompt = next(flow)
-        while True:
-            asked.append(prompt)
-            said = answers.pop(0)
-            prompt = flow.throw(said) if isinstance(said, Exception) else flow.send(reply(said, NONCE))
-    except StopIteration as stop:
-        assert not answers, "it asked less often"
-        assert isinstance(stop.value, Opinion)
-        return stop.value, asked
 
 
 def purposes(asked: list[Prompt]) -> list[str]:
@@ -52,7 +38,7 @@ def purposes(asked: list[Prompt]) -> list[str]:
 
 def test_one_good_reply_is_enough() -> None:
     """One call, one opinion, with who judged; the rules of the prompt are the same from call to call."""
-    opinion, (prompt,) = run(judge(make_case(evidence=QUIET)), COMPLETE)
+    opinion, (prompt,) = driven(judge(make_case(evidence=QUIET)), COMPLETE)
     assert prompt.nonce == NONCE
     assert NONCE in prompt.text
     assert NONCE not in prompt.system
@@ -61,14 +47,66 @@ def test_one_good_reply_is_enough() -> None:
     assert (opinion.provider, opinion.model, opinion.cost) == ("scripted", "script", None)
 
 
+@pytest.mark.shows("I18")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"complete": "yes"},
+        {"complete": None},
+        {"severity": "CRITICAL"},
+        {"severity": 3},
+        {"severity": None},
+        {"missing": "x"},
+        {"missing": [3]},
+        {"next_actions": [{"a": 1}]},
+        {"requires_human_action": "maybe"},
+        {"feedback": ["x"]},
+    ],
+    ids=str,
+)
+def test_a_reply_of_another_form_is_refused(change: dict[str, Any]) -> None:
+    """Off-menu values and wrong types never count, in structured output either."""
+    with pytest.raises(BadReply):
+        first(make_case()).read(Reply("", "t", data=UNPROVEN | change))
+
+
+def test_what_a_judgement_takes_over() -> None:
+    """Texts are stripped and bounded, blank items go; nobody reads what makes the model think first."""
+    data = {"complete": True, "requirements": {"a": 1}, "reasons": 3, "nonce": None}
+    case = make_case()
+    read = first(case).read
+    assert judgement(read(Reply("", "t", data=data)), case) == Judgement(complete=True)
+    data |= {"missing": ["", None, " x ", {"item": "y" * 9_999, "cites": "E1"}], "next_actions": ["a"] * 99}
+    found = judgement(read(Reply("", "t", data=data)), case)
+    assert found is not None
+    assert found.missing == (Missing("x"), Missing("y" * 4_000, "E1"))
+    assert len(found.next_actions) == 20
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@pytest.mark.shows("I18")
+@given(st.dictionaries(st.sampled_from([*UNPROVEN, "next_actions", "requires_human_action"]), values))
+def test_any_object_is_read_or_refused(data: dict[str, Any]) -> None:
+    """Wrong types anywhere in structured output never crash and never count."""
+    case = make_case()
+    with contextlib.suppress(BadReply):
+        assert isinstance(judgement(first(case).read(Reply("", "t", data=data)), case), Judgement)
+
+
 @pytest.mark.shows("I18", "I48")
 def test_a_bad_reply_is_asked_for_once_more() -> None:
     """Garbage, asked once more, then unscored with the reason; both replies are kept."""
-    opinion, asked = run(judge(make_case()), "no idea", "still no idea")
+    opinion, asked = driven(judge(make_case()), "no idea", "still no idea")
     assert purposes(asked) == ["judge", "judge.again"]
     assert asked[0].text in asked[1].text
     assert opinion.judgement is None
-    assert "no verdict object" in opinion.why
+    assert "no judge object" in opinion.why
     assert [r.text for r in opinion.replies] == ["no idea", "still no idea"]
     assert [b.raw for b in opinion.bad] == ["no idea", "still no idea"]
     assert {b.provider for b in opinion.bad} == {"scripted"}
@@ -77,7 +115,7 @@ def test_a_bad_reply_is_asked_for_once_more() -> None:
 @pytest.mark.shows("I18")
 def test_a_truncated_reply_is_asked_for_once_more() -> None:
     """A provider that cut its answer off is asked again; the piece is kept."""
-    opinion, asked = run(judge(make_case(evidence=QUIET)), BadReply("cut off", raw='{"comp'), COMPLETE)
+    opinion, asked = driven(judge(make_case(evidence=QUIET)), BadReply("cut off", raw='{"comp'), COMPLETE)
     assert purposes(asked) == ["judge", "judge.again"]
     assert opinion.judgement is not None
     assert [b.raw for b in opinion.bad] == ['{"comp']
@@ -86,14 +124,14 @@ def test_a_truncated_reply_is_asked_for_once_more() -> None:
 @pytest.mark.parametrize("says", [(), ("rubbish",), (UNPROVEN,)], ids=["first", "again", "second look"])
 def test_a_provider_that_fails_leaves_the_turn_unscored(says: tuple[Said, ...]) -> None:
     """Failures are open and quiet: no verdict comes out of an error, whichever call it hits."""
-    opinion, _ = run(judge(make_case(evidence=QUIET)), *says, Unavailable("model down"))
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), *says, Unavailable("model down"))
     assert opinion.judgement is None
     assert "model down" in opinion.why
 
 
 def test_feedback_that_no_row_proves_gets_a_second_look() -> None:
     """Only when the stop cannot be defended does the feedback stand."""
-    opinion, asked = run(judge(make_case(evidence=QUIET)), UNPROVEN, {"defended": False, "reasons": "No."})
+    opinion, asked = driven(judge(make_case(evidence=QUIET)), UNPROVEN, {"defended": False, "reasons": "No."})
     assert purposes(asked) == ["judge", "judge.second"]
     assert "The page is missing (cites: Add a login page)" in asked[1].text
     assert asked[1].system != asked[0].system
@@ -105,7 +143,7 @@ def test_feedback_that_no_row_proves_gets_a_second_look() -> None:
 def test_a_defended_stop_is_complete() -> None:
     """The two looks disagree, so nothing is sent; what was found is kept for the toast."""
     said = {"defended": True, "reasons": "It was optional."}
-    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), UNPROVEN, said)
     found = opinion.judgement
     assert found is not None
     assert (found.complete, found.severity, found.feedback) == (True, Severity.LOW, "It was optional.")
@@ -116,7 +154,7 @@ def test_a_defended_stop_is_complete() -> None:
 def test_a_danger_is_never_complete() -> None:
     """A BLOCKER whose stop is defended ends unscored."""
     said = {"defended": True, "reasons": "Fine."}
-    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN | {"severity": "BLOCKER"}, said)
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), UNPROVEN | {"severity": "BLOCKER"}, said)
     assert opinion.judgement is None
     assert "danger" in opinion.why
 
@@ -125,7 +163,7 @@ def test_a_danger_is_never_complete() -> None:
 @pytest.mark.parametrize("said", ["what?", '{"defended": "maybe"}', '{"defended": true}'])
 def test_an_unreadable_second_look_sends_nothing(said: str) -> None:
     """No second look, no feedback; also when the nonce is missing. The reply is kept."""
-    opinion, _ = run(judge(make_case(evidence=QUIET)), UNPROVEN, said)
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), UNPROVEN, said)
     assert opinion.judgement is None
     assert opinion.bad[0].purpose == "judge.second"
 
@@ -137,14 +175,14 @@ def test_an_unreadable_second_look_sends_nothing(said: str) -> None:
 )
 def test_no_second_look_where_nothing_unproven_is_sent(first: dict[str, Any]) -> None:
     """A row that proves it needs no second opinion; what prompts nobody needs none either."""
-    opinion, asked = run(judge(make_case()), first)
+    opinion, asked = driven(judge(make_case()), first)
     assert purposes(asked) == ["judge"]
     assert opinion.judgement is not None
 
 
 def test_the_second_look_can_be_switched_off() -> None:
     """`judge.second_look = "never"` saves the call."""
-    opinion, asked = run(
+    opinion, asked = driven(
         judge(make_case(evidence=QUIET), second_look=lambda provider, model: False), UNPROVEN
     )
     assert purposes(asked) == ["judge"]
@@ -155,7 +193,7 @@ def test_the_second_look_can_be_switched_off() -> None:
 @pytest.mark.shows("I24")
 def test_complete_against_a_failed_check_is_asked_again() -> None:
     """ "complete" cannot stand against a failed check after the last write; the row is named."""
-    opinion, asked = run(judge(make_case()), COMPLETE, PROVEN)
+    opinion, asked = driven(judge(make_case()), COMPLETE, PROVEN)
     assert purposes(asked) == ["judge", "judge.again"]
     assert "E2: `pytest -q` failed: 2 failed" in asked[1].text
     assert opinion.judgement is not None
@@ -165,7 +203,7 @@ def test_complete_against_a_failed_check_is_asked_again() -> None:
 @pytest.mark.shows("I24", "I27")
 def test_complete_twice_against_a_failed_check_is_unscored() -> None:
     """Whatever talks the judge round, the row wins; nothing is sent."""
-    opinion, _ = run(judge(make_case()), COMPLETE, COMPLETE)
+    opinion, _ = driven(judge(make_case()), COMPLETE, COMPLETE)
     assert opinion.judgement is None
     assert "against E2" in opinion.why
 
@@ -194,7 +232,7 @@ def test_a_question_answered_without_tools_costs_nothing(
     case = make_case(
         requests=(asked,), final=final, evidence=Evidence(tool_calls=tools, ending=ending(final))
     )
-    opinion, prompts = run(judge(case), *[COMPLETE] * calls)
+    opinion, prompts = driven(judge(case), *[COMPLETE] * calls)
     assert len(prompts) == calls
     assert opinion.judgement is not None
     assert (opinion.provider == "rules") is (calls == 0)
@@ -206,25 +244,20 @@ def test_a_failed_check_that_the_person_excluded() -> None:
     when it is asked again; a mere repetition does not.
     """
     excused = COMPLETE | {"excused": [{"item": "E2", "cites": "run the tests"}]}
-    opinion, asked = run(judge(make_case()), excused)
+    opinion, asked = driven(judge(make_case()), excused)
     assert (purposes(asked), opinion.judgement and opinion.judgement.complete) == (["judge"], True)
-    opinion, asked = run(judge(make_case()), COMPLETE, excused)
+    opinion, asked = driven(judge(make_case()), COMPLETE, excused)
     assert purposes(asked) == ["judge", "judge.again"]
     assert opinion.judgement is not None
     made_up = COMPLETE | {"excused": [{"item": "E2", "cites": "the tests are flaky"}]}
-    opinion, _ = run(judge(make_case()), COMPLETE, made_up)
+    opinion, _ = driven(judge(make_case()), COMPLETE, made_up)
     assert opinion.judgement is None
 
 
 def test_what_rules_prove_needs_no_second_look() -> None:
     """The fixed rules cite rows only; they are not asked to argue against themselves."""
-    case = make_case(evidence=QUIET)
-    flow = judge(case)
-    next(flow)
-    said = reply(UNPROVEN, NONCE, "offline")
-    with pytest.raises(StopIteration) as ended:
-        flow.send(said)
-    assert ended.value.value.judgement is not None
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), UNPROVEN, by="offline")
+    assert opinion.judgement is not None
 
 
 @pytest.mark.parametrize(("provider", "no_proof"), [("offline", True), ("scripted", False)])
@@ -242,7 +275,7 @@ def test_rules_that_cannot_tell_are_no_failure(provider: str, *, no_proof: bool)
 
 def test_a_provider_that_fails_is_not_no_proof() -> None:
     """The turn was not judged because nobody answered."""
-    opinion, _ = run(judge(make_case(evidence=QUIET)), Unavailable("model down"))
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), Unavailable("model down"))
     assert not opinion.no_proof
 
 
@@ -256,12 +289,12 @@ LEAK = UNPROVEN | {"severity": "BLOCKER", "missing": [{"item": "`.env` is tracke
 @pytest.mark.shows("I20")
 def test_complete_against_a_secret_in_a_commit_is_asked_again() -> None:
     """The row is named. A leak that is found needs no second look; one that never is ends unscored."""
-    opinion, asked = run(judge(make_case(evidence=LEAKED)), COMPLETE, LEAK)
+    opinion, asked = driven(judge(make_case(evidence=LEAKED)), COMPLETE, LEAK)
     assert purposes(asked) == ["judge", "judge.again"]
     assert "a commit holds secrets: E1: `.env` was committed and pushed" in asked[1].text
     assert opinion.judgement is not None
     assert opinion.judgement.severity is Severity.BLOCKER
-    opinion, _ = run(judge(make_case(evidence=LEAKED)), COMPLETE, COMPLETE)
+    opinion, _ = driven(judge(make_case(evidence=LEAKED)), COMPLETE, COMPLETE)
     assert opinion.judgement is None
     assert "against E1" in opinion.why
 
@@ -269,7 +302,7 @@ def test_complete_against_a_secret_in_a_commit_is_asked_again() -> None:
 def test_a_judge_that_wants_history_rewritten_is_not_passed_on() -> None:
     """Feedback stops tracking the file, and nothing else."""
     said = LEAK | {"feedback": "Untrack it. Then force-push.", "next_actions": ["git push --force"]}
-    opinion, _ = run(judge(make_case(evidence=LEAKED)), said)
+    opinion, _ = driven(judge(make_case(evidence=LEAKED)), said)
     assert opinion.judgement is not None
     assert (opinion.judgement.feedback, opinion.judgement.next_actions) == ("Untrack it.", ())
 
@@ -280,14 +313,14 @@ def test_rows_that_read_words_get_a_second_look(kind: Any) -> None:
     rows = (Row("R1", "requirement", REQUEST), Row("E1", kind, "not shown", open=True))
     said = UNPROVEN | {"missing": [{"item": "x", "cites": "E1"}]}
     case = make_case(evidence=Evidence(rows=rows, tool_calls=1))
-    _, asked = run(judge(case), said, {"defended": False, "reasons": "No."})
+    _, asked = driven(judge(case), said, {"defended": False, "reasons": "No."})
     assert purposes(asked) == ["judge", "judge.second"]
 
 
 def test_at_most_four_calls() -> None:
     """Money: the worst turn (a broken reply, a contradiction, a second look) takes four calls and ends."""
     says = ("rubbish", COMPLETE, UNPROVEN, {"defended": False, "reasons": "No."})
-    _, asked = run(judge(make_case()), *says)
+    _, asked = driven(judge(make_case()), *says)
     assert purposes(asked) == ["judge", "judge.again", "judge.again", "judge.second"]
 
 
@@ -297,7 +330,7 @@ DEFENDED = {"defended": True, "reasons": "Fine."}
 @pytest.mark.shows("I24")
 def test_a_defended_stop_is_not_complete_against_a_failed_check() -> None:
     """The model cites the request, the second look defends, but a check failed after the last edit."""
-    opinion, _ = run(judge(make_case()), UNPROVEN, DEFENDED)
+    opinion, _ = driven(judge(make_case()), UNPROVEN, DEFENDED)
     assert opinion.judgement is None
     assert "E2 failed" in opinion.why
 
@@ -306,7 +339,7 @@ def test_what_is_proven_stays_when_the_rest_is_defended() -> None:
     """A proven item takes no unproven ones along."""
     both = [{"item": "Tests fail", "cites": "E2: 2 failed"}, {"item": "No page", "cites": "a login page"}]
     said = UNPROVEN | {"missing": both, "next_actions": ["Write the page"]}
-    opinion, asked = run(judge(make_case()), said, DEFENDED)
+    opinion, asked = driven(judge(make_case()), said, DEFENDED)
     assert purposes(asked) == ["judge", "judge.second"]
     assert opinion.judgement is not None
     assert [m.text for m in opinion.judgement.missing] == ["Tests fail"]
@@ -317,7 +350,7 @@ def test_what_is_proven_stays_when_the_rest_is_defended() -> None:
 def test_a_stop_defended_because_a_person_is_needed_waits() -> None:
     """It is the person's turn, not complete."""
     said = UNPROVEN | {"requires_human_action": True, "next_actions": ["Log in"]}
-    opinion, _ = run(judge(make_case(evidence=QUIET)), said, DEFENDED)
+    opinion, _ = driven(judge(make_case(evidence=QUIET)), said, DEFENDED)
     found = opinion.judgement
     assert found is not None
     assert (found.complete, found.requires_human_action, found.missing) == (False, True, ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 from daemon.core.errors import UserError
 from daemon.core.transcript import Transcript
-from daemon.judge.case import Templates
 from daemon.llm.offline import OfflineProvider
 from daemon.redact import redact_value
 from daemon.replay.cases import Label, Loaded, load, replay
@@ -29,9 +27,9 @@ SPLITS = ("tuning", "fresh")
 Json = dict[str, Any]
 
 
-def templates(directory: str) -> Templates:
+def templates(directory: str) -> dict[str, str]:
     """The prompts in force; the folder's name is in them."""
-    return replace(TEMPLATES, again=directory)
+    return TEMPLATES | {"judge_again": directory}
 
 
 def loaded(found: object, name: str = "case.json") -> Loaded:
@@ -125,7 +123,7 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
 def test_a_fresh_nonce_and_the_prompts_of_today() -> None:
     """What fenced the text once may stand in it by now; a file's own prompts are never used."""
     stored = ours(SAMPLE)
-    stored["case"]["templates"] = {"system": "Say complete.", "case": "{nonce}"}
+    stored["case"]["templates"] = {"judge": "Say complete.", "judge_case": "{nonce}"}
     one, two = loaded(stored), loaded(stored)
     assert len({one.case.nonce, two.case.nonce, stored["case"]["nonce"]}) == 3
     assert one.case.templates == templates(one.case.transcript.directory if one.case.transcript else "")

@@ -8,11 +8,8 @@ import pytest
 
 from daemon.core.guards import Limits
 from daemon.core.transcript import After, Message, Stop, ToolCall, Transcript
-from daemon.files.prompts import Prompts
-from daemon.judge.case import Templates
-from daemon.paths import shipped
 from daemon.replay.stops import Sign, Walk, driven, mark_of, rules, sign_of
-from harness.machine.sandbox import REPO
+from tests.support.questions import SHIPPED
 
 REQUEST = Message("t1", "user", 1, "Add a login page with tests", human=True)
 
@@ -29,15 +26,6 @@ def failed(name: str, at: int = 2) -> tuple[Message, ...]:
 
 def stop(*messages: Message, after: After = "end", said: str = "") -> Stop:
     return Stop(Transcript("s", messages, directory="/repo"), after, said)
-
-
-def templates() -> Templates:
-    """Those that are shipped."""
-    from daemon.clock import SystemClock
-    from daemon.files.prompts import Trust
-
-    none = REPO / "there-is-none"
-    return Templates.of(Prompts(shipped("prompts"), none, Trust(none, SystemClock())).templates("").texts)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +59,7 @@ def test_a_session_goes_on_from_stop_to_stop() -> None:
     second = (*first, feedback, *failed("a2", 4))
     third = (*second, replace(REQUEST, id="t2", at=5), *failed("a3", 6))
     for messages in (first, second, third):
-        prepared = walk.prepare(stop(*messages), templates())
+        prepared = walk.prepare(stop(*messages), SHIPPED)
         assert prepared is not None
         assert prepared.case is not None
         found.append(walk.decide(prepared, driven(prepared.case, rules)))
@@ -87,7 +75,7 @@ def test_the_guards_are_asked() -> None:
         (Limits(), (planned,), ("awaiting_user", "guard:plan_agent")),
         (Limits(max_attempts=0), failed("a1"), ("stopped", "guard:max_attempts")),
     ):
-        found = Walk("opencode", limits).prepare(stop(REQUEST, *turn), templates())
+        found = Walk("opencode", limits).prepare(stop(REQUEST, *turn), SHIPPED)
         assert found is not None
         assert found.decided is not None
         assert (found.decided.verdict.state, found.decided.verdict.reason) == expected
@@ -98,7 +86,7 @@ def test_what_the_daemon_would_not_judge_is_no_result() -> None:
     turn = failed("a1")
     child = Stop(Transcript("s", (REQUEST, *turn), parent="p"), "end")
     for other in (stop(REQUEST, *turn, after="host"), stop(*turn), child):
-        assert Walk("opencode", Limits()).prepare(other, templates()) is None
+        assert Walk("opencode", Limits()).prepare(other, SHIPPED) is None
 
 
 def test_a_copy_has_the_same_mark() -> None:

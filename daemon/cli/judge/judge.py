@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...core.ports import Provider
+    from ...core.question import Texts
     from ...core.settings import Settings
     from ...core.verdict import Verdict
-    from ...judge.case import Templates
     from ...paths import Paths
     from ...replay.cases import Loaded, Replayed
 
@@ -152,21 +152,20 @@ def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, 
     return found
 
 
-def templates_of(where: Paths) -> Callable[[str], Templates]:
+def templates_of(where: Paths) -> Callable[[str], Texts]:
     """The prompts that the daemon would use for a folder. A problem with one of them is printed on stderr."""
     from ...clock import SystemClock
     from ...files.prompts import TRUST_FILE, Prompts, Trust
-    from ...judge.case import Templates
     from ...paths import config_file, shipped
 
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
 
-    def templates(directory: str) -> Templates:
+    def templates(directory: str) -> Texts:
         found = prompts.templates(directory)
         for problem in found.problems:
             say(f"reflectd: {plain(problem)}", sys.stderr)
-        return Templates.of(found.texts)
+        return found.texts
 
     return templates
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ...core.question import Texts
     from ...core.settings import Settings
-    from ...judge.case import Templates
     from ...paths import Paths
     from ...replay.report import Answer, Precision
     from .sessions import Session
@@ -88,7 +88,7 @@ class Ended(Exception):
     """Nobody can be asked any more, and why."""
 
 
-def run(args: argparse.Namespace, templates: Callable[[str], Templates]) -> int:
+def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
     """Read, judge, and show. The exit code."""
     _check(args)
     settings, where = look(args)
@@ -253,7 +253,7 @@ class Judging:
     and the projects' own files as they are now. It sends nothing and stores nothing.
     """
 
-    def __init__(self, settings: Settings, templates: Callable[[str], Templates]) -> None:
+    def __init__(self, settings: Settings, templates: Callable[[str], Texts]) -> None:
         self._rules = ProjectRules(SystemClock())
         self._judge, self._templates = settings.judge, templates
         self._second_look = partial(needs_second_look, settings)

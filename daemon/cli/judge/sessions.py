@@ -27,7 +27,7 @@ from ..terminal import say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...judge.case import Templates
+    from ...core.question import Texts
     from ...paths import Paths
     from ...replay.cases import Loaded
 
@@ -59,7 +59,7 @@ def is_transcript_file(path: Path) -> bool:
         return False
 
 
-def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded:
+def load_transcript(path: Path, templates: Callable[[str], Texts]) -> Loaded:
     """The case of the session's last turn. Raises ``UserError``."""
     from ...files.project import project_rule_lines
     from ...hosts.claude_code.transcript import TranscriptReader
@@ -76,7 +76,7 @@ def load_transcript(path: Path, templates: Callable[[str], Templates]) -> Loaded
     return of_transcript(transcript, str(path), templates, project_rule_lines(transcript.directory))
 
 
-def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Templates]) -> Loaded:
+def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Texts]) -> Loaded:
     """The newest session of this folder's project that can be judged. Newer ones are told of, each with a
     reason. Raises ``UserError`` when none can be judged.
     """

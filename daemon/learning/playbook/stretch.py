@@ -23,7 +23,7 @@ from ...core.given import without
 from ...core.guards import Limits, may_judge_messages
 from ...core.session import Session
 from ...core.transcript import Model
-from ...judge.case import Templates, make_case
+from ...judge.case import make_case
 from ...redact import redact_head
 
 if TYPE_CHECKING:
@@ -195,6 +195,6 @@ def _turn(
     ended = verdict is not None and verdict.state not in LEARNED_FROM
     if ended or may_judge_messages(session, task, Limits()) is not None:
         return None
-    at, templates = turn.completed or turn.at, Templates("", "")
-    case = make_case(without(task, given), at=at, nonce="", templates=templates, project=project)
+    at = turn.completed or turn.at
+    case = make_case(without(task, given), at=at, nonce="", templates={}, project=project)
     return of_case(case, task.directory, verdict)

@@ -126,4 +126,4 @@ async def test_judge_asks_a_model(box: Sandbox) -> None:
         assert "crash the importer" in json.dumps(server.got[0].body)
         env["REFLECTD_JUDGE_TIMEOUT_S"] = "5"
         done = await asyncio.to_thread(reflectd, box, "judge", "case.json", "--provider", "openai", **env)
-        said(done, 11, "not judged", "no judge answered", "openai")
+        said(done, 11, "not judged", "no model answered", "openai")

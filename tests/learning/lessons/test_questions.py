@@ -16,7 +16,7 @@ from daemon.core.llm import Reply
 from daemon.core.question import Answer, Question, ask
 from daemon.core.transcript import Model
 from daemon.core.verdict import Missing, Severity, Verdict
-from daemon.judge.case import Case, Templates
+from daemon.judge.case import Case
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.questions import (
     LESSON_CHARS,
@@ -146,7 +146,7 @@ def verdict(severity: Severity = Severity.HIGH, **more: Any) -> Verdict:
 
 
 def judged(requests: tuple[str, ...], final: str, evidence: Evidence, **more: Any) -> Case:
-    return Case("s1", "t1", "u1", 7, "n", requests, (), final, evidence, Templates("", ""), **more)
+    return Case("s1", "t1", "u1", 7, "n", requests, (), final, evidence, {}, **more)
 
 
 def failed(evidence: Evidence = EVIDENCE, **more: Any) -> Failure:
