@@ -314,11 +314,10 @@ class Daemon:
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
     async def _warm(self) -> None:
-        """Load what the first event and the first judgement need: hundreds of patterns. Later it would hold
-        up whoever else asks in that moment. The SDKs are loaded when a session works (``Calls.near``).
+        """Load what the first event needs. Later it would hold up whoever else asks in that moment. What a
+        judgement needs is loaded when a session works (``World.near``).
         """
-        for name in (".redact.search", ".evidence.collect"):
-            await asyncio.to_thread(import_module, name, __package__)
+        await asyncio.to_thread(import_module, ".redact.search", __package__)
         gc.freeze()
 
     async def _leave(self) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -43,7 +43,10 @@ CASES: Final = {
     "stuck": DATA / "stuck" / "silent.jsonl",
     "compaction": DATA / "compaction" / "cases.jsonl",
 }
-ANSWERS: Final[dict[str, tuple[str, ...]]] = {"stuck": stuck.REASONS, "compaction": compaction.ACTIONS}
+ANSWERS: Final[dict[str, tuple[str, ...]]] = {
+    "stuck": get_args(stuck.Reason),
+    "compaction": get_args(compaction.Action),
+}
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..core.verdict import Verdict
 
 Action = Literal["needs_github_update", "continue_task", "needs_clarification", "task_complete"]
-ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 RULES: Final = "rules"
 ANSWER_CHARS: Final = 4_000
 EARLIER_REQUESTS: Final = 5

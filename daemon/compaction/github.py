@@ -13,8 +13,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..evidence.actions import SHELL_TOOLS, Deed, DeedKind
-from ..evidence.outcomes import result
-from ..evidence.shell import steps, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +123,8 @@ def github_work(transcript: Transcript) -> GithubWork:
 
 def commands(script: str, *, depth: int = 0) -> Iterator[Command]:
     """The ``git`` and ``gh`` commands of a script that matter here and really run, in order."""
+    from ..evidence.shell import steps, unwrap  # hundreds of patterns, which no start needs
+
     for step in steps(script)[:MAX_STEPS]:
         for word in step.words:
             inside = _ASSIGNED.match(word) if "=$(" in word else None
@@ -180,6 +180,8 @@ def _done(call: ToolCall) -> list[Command]:
     script = call.input.get("command") if call.tool.lower() in SHELL_TOOLS else None
     if not isinstance(script, str) or call.status != "completed" or not ("git" in script or "gh" in script):
         return []
+    from ..evidence.outcomes import result  # as above
+
     output, ran = call.output[-OUTPUT_CHARS:], list(commands(script))
 
     def worked(command: Command) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.errors import BadReply, Fault, ReflectdError, Unavailable, UserError
 from ..core.llm import Prompt, Usage
 from ..core.policy import POLICIES, Policy, account_of, judging
-from ..core.ports import Chooses, Client, Clock, Provider
+from ..core.ports import Chooses, Clock, Provider
 from ..core.session import Session
 from ..llm.offered import Fresh
 from ..llm.offline import OfflineProvider
@@ -146,7 +146,6 @@ class Models:
             judges=judges,
             host_of=lambda session: (self._sessions.get(session) or Session(id=session)).host,
             directory_of=lambda session: (self._sessions.get(session) or Session(id=session)).directory,
-            spawn=self._spawn,
         )
 
     def _own(
@@ -227,24 +226,11 @@ class Calls:
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     host_of: Callable[[str], str] = lambda _session: ""
     directory_of: Callable[[str], str] = lambda _session: ""
-    spawn: Callable[[Coroutine[Any, Any, None], str], object] | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
     _fallen: dict[str, str] = field(default_factory=dict)
     _refusals: dict[str, int] = field(default_factory=dict)
-    _near: bool = False
-
-    def near(self) -> None:
-        """A session works, so a call is near: the SDKs are loaded now, in threads. At the call it would take
-        seconds, and a daemon without sessions needs none.
-        """
-        if self._near or self.spawn is None:
-            return
-        self._near = True
-        for provider in self.providers:
-            if isinstance(provider, Client):
-                self.spawn(provider.warm(), "warm")
 
     async def ask(self, prompt: Prompt, left_s: float, limits: Limits) -> Reply:
         """One reply, from the first provider that gives one; its ``limit`` says which cap had the rules

@@ -299,7 +299,7 @@ class Intake:
             return
         world.sessions.put(after)
         if after.busy:
-            world.calls.near()
+            world.near()
         self._consequences(before, after, event)
         if instance.debug or world.settings.log.level == "debug":
             log = world.logger(after, debug=instance.debug)

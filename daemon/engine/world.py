@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.errors import ReflectdError, Unavailable
 from ..core.guards import Limits
-from ..core.ports import Clock
+from ..core.ports import Client, Clock
 from ..core.settings import Settings
 from ..files.project import ProjectRules
 from ..files.prompts import Prompts
@@ -103,6 +104,10 @@ class Tasks:
             self._log.exception("bug", task=name)
 
 
+async def _load_evidence() -> None:
+    await asyncio.to_thread(import_module, "...evidence.collect", __package__)
+
+
 @dataclass(slots=True)
 class World:
     """The daemon's parts. ``health`` says what does not work right now. ``embeddings``: the one model for
@@ -126,6 +131,7 @@ class World:
     embeddings: Embeddings
     stream: Hub = field(default_factory=Hub)
     projects: Projects = field(init=False)
+    _near: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """The projects' settings follow from the person's."""
@@ -134,6 +140,18 @@ class World:
     def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
         """See ``Tasks.spawn``."""
         return self.tasks.spawn(work, name, group)
+
+    def near(self) -> None:
+        """A session works, so a judgement is near: what it needs is loaded now, in threads. Then it would
+        take seconds, and a daemon without sessions needs neither the evidence's patterns nor an SDK.
+        """
+        if self._near:
+            return
+        self._near = True
+        self.spawn(_load_evidence(), "warm")
+        for provider in self.calls.providers:
+            if isinstance(provider, Client):
+                self.spawn(provider.warm(), "warm")
 
     @staticmethod
     def nonce() -> str:

@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..core.guards import Skip
 from ..core.transcript import looks_up
 from ..evidence.actions import AGENT_TOOLS, SHELL_TOOLS, WRITE_TOOLS, Check, Stash, Write, first_text
-from ..evidence.commands import read_script
-from ..evidence.shell import steps as shell_steps
-from ..evidence.shell import unwrap
 from ..redact import redact, redact_head
 
 if TYPE_CHECKING:
@@ -271,6 +268,10 @@ def script_of(script: str) -> Script:
     """What a shell script does, by its first ``MAX_SCRIPT`` characters. One of no known sort counts as
     ``act``.
     """
+    from ..evidence.commands import read_script  # hundreds of patterns, which no start needs
+    from ..evidence.shell import steps as shell_steps
+    from ..evidence.shell import unwrap
+
     script = script[:MAX_SCRIPT]
     commands = [unwrap(step.words)[0] or step.words for step in shell_steps(script)]
     named = [(words[0].rsplit("/", 1)[-1] if words else "", words) for words in commands]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..core.transcript import ToolCall, Transcript
 
 Reason = Literal["genuinely_stuck", "waiting_for_user", "working", "complete"]
-REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 YOUNG_MS: Final = 30_000
 SURE: Final = 0.6
 REQUEST_CHARS: Final = 2_000

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from daemon.compaction.case import (
-    ACTIONS,
     TEXT_CHARS,
+    Action,
     Case,
     Outcome,
     certain,
@@ -112,7 +113,7 @@ def test_the_newest_compaction_counts() -> None:
 
 
 @pytest.mark.shows("I27")
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", get_args(Action))
 def test_one_good_reply_is_enough(action: str) -> None:
     """Each action of the seed is read as it is; one call of the fast tier, the data fenced."""
     answer, (prompt,) = asked(question(case()), GOOD | {"action": action})

@@ -10,7 +10,8 @@ import pytest
 
 from harness.models.api_servers import Says, llm_server
 
-HEAVY = ("anthropic", "openai", "genai_prices", "httpx2", "pydantic")
+PATTERNS = ("daemon.evidence.collect", "daemon.evidence.commands", "daemon.evidence.edits")
+HEAVY = ("anthropic", "openai", "genai_prices", "httpx2", "pydantic", *PATTERNS)
 MAKE = """
 import asyncio, sys
 import daemon.app
@@ -48,7 +49,9 @@ async def run(code: str, **env: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 async def test_nothing_is_imported_before_the_first_call(kind: str) -> None:
-    """The daemon with its providers starts without the SDKs; ``warm`` imports one, before any call."""
+    """The daemon with its providers starts without the SDKs and the evidence's patterns; ``warm`` imports an
+    SDK, before any call.
+    """
     sdk = {"AnthropicProvider": "anthropic", "OpenAIProvider": "openai"}
     code = MAKE.format(heavy=HEAVY, kind=kind, url="http://127.0.0.1:9")
     code += "print(loaded())\nasyncio.run(provider.warm())\nprint(loaded())\nasyncio.run(provider.close())\n"

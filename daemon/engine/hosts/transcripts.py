@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
-from ...evidence.edits import written_by_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +102,8 @@ class Transcripts:
 
     async def note_written(self, session: str, found: Transcript) -> None:
         """Keep what the files are that the task's edit tools wrote, until ``renew``; once."""
+        from ...evidence.edits import written_by_tool  # patterns, which no start needs
+
         known = self._known.get(session)
         if known is None or known.written is not None:
             return
