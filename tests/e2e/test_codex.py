@@ -317,14 +317,24 @@ def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
         assert "Codex does not trust the hooks" in " ".join(seen.stdout.split()), seen.stdout
         seen = reflectd(own_box, codex, "doctor")
         assert "runs 0 of 7 hooks" in " ".join(seen.stdout.split()), seen.stdout
-        done = reflectd(own_box, codex, "setup", "--yes")
+        done = reflectd(own_box, codex, "setup", "codex", "--yes")
         assert "Codex trusts the hooks now." in done.stdout, done.stdout + done.stderr
         llm.script(*unfinished(), *mended())
         ran = codex.run(REQUEST)
         assert said_by(ran) == [CLAIM, DONE]
         daemon.wait_verdict(session_of(ran), "complete")
-        seen = reflectd(own_box, codex, "doctor")
-        assert "runs the hooks of" in " ".join(seen.stdout.split()), seen.stdout
+        hooks = codex.config / "hooks.json"
+        text = hooks.read_text("utf-8")
+        http = text.replace('"type": "command"', '"type": "http"', 1)
+        for now, expected in (
+            (text, "runs the hooks of"),
+            (text.replace('"timeout": 20', '"timeout": 21'), "runs 6 of 7 hooks"),
+            (http, "runs 0 of 7 hooks of reflectd, and says nothing of the others; failed to parse"),
+        ):
+            hooks.write_text(now, "utf-8")
+            seen = reflectd(own_box, codex, "doctor")
+            assert expected in " ".join(seen.stdout.split()), seen.stdout
+        hooks.write_text(text, "utf-8")
         done = reflectd(own_box, codex, "setup", "codex", "--remove")
         assert done.code == 0, done.stdout + done.stderr
         daemon.new_log()

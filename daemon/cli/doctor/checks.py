@@ -569,16 +569,15 @@ def codex_hooks(about: About) -> Iterator[Check]:
     if not files:
         yield Check("codex", "ok", f"{program} does not load reflectd here (`reflectd setup codex`)")
         return
-    for problem in codex.refused(about.env, Path.cwd()):
-        yield Check("codex", "fail", problem, "mend it: Codex runs no hook of this file")
     try:
-        known, runs = codex.trusted(program, about.env, Path.cwd())
+        seen = codex.trusted(program, about.env, Path.cwd())
     except Unavailable as e:
         yield Check("codex", "warn", f"whether it trusts the hooks could not be asked: {e}", codex.BY_HAND)
         return
-    if runs < max(known, 1):
-        text = f"{program} runs {runs} of {known} hooks of reflectd, and says nothing of the others"
-        yield Check("codex", "fail", text, f"`reflectd setup codex`, or {codex.BY_HAND}")
+    if seen.runs < seen.hooks:
+        text = f"{program} runs {seen.runs} of {seen.hooks} hooks of reflectd, and says nothing of the others"
+        mend = "mend the file" if seen.why else f"`reflectd setup codex`, or {codex.BY_HAND}"
+        yield Check("codex", "fail", "; ".join((text, *seen.why)), mend)
     else:
         yield Check("codex", "ok", f"{program} runs the hooks of {', '.join(map(str, files))}")
 

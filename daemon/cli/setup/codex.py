@@ -17,11 +17,12 @@ import shutil
 import signal
 import subprocess
 import threading
+import tomllib
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
@@ -32,21 +33,25 @@ from .edit import Action, Report, check_editable, diff, fleeting, read_text, sta
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
 HOST: Final = "codex"
 SCRIPT: Final = "hook.sh"
 PLACE: Final = ".local/bin/codex"
 NAME: Final = "hooks.json"
+SETTINGS: Final = "config.toml"
 EVENTS: Final = {  # seconds that Codex waits; it warns of more than 3 for the last two
     "SessionStart": 20, "UserPromptSubmit": 5, "PostToolUse": 5, "SubagentStop": 5, "Stop": 600,
     "Interrupt": 3, "SessionEnd": 3,
 }  # fmt: skip
 JUDGING: Final = "reflectd is judging"
 ASKS_S: Final = 20.0
+ENDS_S: Final = 3.0
+LEFT_OUT: Final = "as in a folder that you did not trust and without `features.hooks`"
 BY_HAND: Final = "in Codex type /hooks and trust those of reflectd; until then it runs none of them"
 _OURS: Final = re.compile(r"/hook\.sh'? [A-Za-z]{1,40} codex$")
+_TABLES: Final = re.compile(r"(?m)^(?=\n\[)|(?<!\n\n)^(?=\[)")
 _FRESH: Final = '{\n  "hooks": {}\n}\n'
 
 
@@ -55,10 +60,13 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
     file = (Path.cwd() / ".codex" if args.project else home(env)) / NAME
     if args.project:
         stay_inside(Path.cwd(), (file,))
-    if args.undo:
-        return edit.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
     there = os.path.lexists(file)
     old = read_text(file) if there else ""
+    if args.undo:
+        report = edit.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
+        if not (args.dry_run or names_us(file)):
+            _forget_trust(env, file, old)
+        return report
     if args.remove:
         report = _remove(env, file, old, force=args.force, dry_run=args.dry_run)
         if not args.dry_run:
@@ -91,29 +99,29 @@ def _ask_trust(args: argparse.Namespace, env: Mapping[str, str]) -> str:
     if not program:
         return f"Codex does not trust the hooks yet: {BY_HAND}"
     try:
-        known, runs = trusted(program, env, Path.cwd())
-        if known and known == runs:
+        seen = trusted(program, env, Path.cwd())
+        if seen.runs == seen.hooks:
             return "Codex trusts the hooks."
-        if not yes and attended() and not args.json:
+        if not (yes or seen.why) and attended() and not args.json:
             answer = input(
                 "\nCodex runs a hook only when you trusted it. Have it note that you trust these? [Y/n] "
             )
             yes = answer.strip().lower() in {"", "y", "yes"}
-        if not yes:
+        if not (yes or seen.why):
             return f"Codex does not trust the hooks yet: {BY_HAND}"
-        known, runs = trust(program, env, Path.cwd())
+        seen = trusted(program, env, Path.cwd(), more=yes)
     except EOFError:
         return f"Codex does not trust the hooks yet: {BY_HAND}"
     except Unavailable as error:
         return f"Codex could not be asked to trust the hooks ({error}): {BY_HAND}"
-    return (
-        "Codex trusts the hooks now." if known == runs else f"Codex runs {runs} of {known} hooks: {BY_HAND}"
-    )
+    if seen.runs == seen.hooks:
+        return "Codex trusts the hooks now."
+    return f"Codex runs {seen.runs} of {seen.hooks} hooks: {'; '.join(seen.why) or BY_HAND}"
 
 
 def home(env: Mapping[str, str]) -> Path:
     """Codex's own folder."""
-    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else Path(env.get("HOME", "/"), ".codex")
+    return Path.cwd() / (env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))
 
 
 def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
@@ -138,24 +146,23 @@ def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Ca
             yield file, "our hooks", partial(disconnect, env, file)
 
 
-def refused(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """Why Codex takes none of the hooks of a file of ours."""
-    for file in loads(env, folder):
-        with suppress(UserError, Unavailable):
-            yield from (f"{file}: {problem}" for problem in problems(read_text(file)))
-
-
 def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
     """What keeps Codex from running our hooks, by the files alone: that a hook was edited since it was
     trusted only Codex can say (``trusted``).
     """
-    yield from refused(env, folder)
-    noted = ""
+    noted = set[tuple[Path, str]]()
     with suppress(UserError, Unavailable):
-        noted = read_text(home(env) / "config.toml")
+        tables = map(_noted, _TABLES.split(read_text(home(env) / SETTINGS)))
+        noted = {(file, place) for file, place, digest in tables if digest}
     for file in loads(env, folder):
-        if f'[hooks.state."{file}:stop:' not in noted:
-            yield f"Codex does not trust the hooks of {file} yet: {BY_HAND}"
+        with suppress(UserError, Unavailable):
+            text = read_text(file)
+            yield from (f"{file}: {problem}" for problem in problems(text))
+            ours = _our_places(text)
+            unknown = sum((_real(file), place) not in noted for place in ours)
+            if unknown:
+                some = "the hooks" if unknown == len(ours) else f"{unknown} of {len(ours)} hooks"
+                yield f"Codex does not trust {some} of {file} yet: {BY_HAND}"
 
 
 def names_us(file: Path) -> bool:
@@ -181,8 +188,11 @@ def problems(text: str) -> Iterator[str]:
     """Why Codex would run none of the hooks of this file."""
     try:
         json.loads(text)
-    except ValueError:
-        yield "Codex reads plain JSON only, so it refuses the whole file: take its comments out"
+    except ValueError as error:
+        yield f"Codex reads plain JSON only (no comments), so it refuses the whole file: {error}"
+    for name in jsonc.read(text) if text.strip() else ():
+        if name not in {"hooks", "description"}:
+            yield f'Codex refuses the whole file for {name!r} beside "hooks": take that out'
     for event, groups in _events(text).items():
         handlers = (
             h for g in groups if isinstance(g, dict) for h in g.get("hooks") or () if isinstance(h, dict)
@@ -269,83 +279,122 @@ def _remove(
     check_editable(file, force=force)
     if not dry_run:
         edit.put_back(env, file, old.encode(), None if gone else text.encode())
-        _forget_trust(file)
+        _forget_trust(env, file, old)
     return Report(file, "deleted" if gone else "removed", "", None, diff(file, old, "" if gone else text))
 
 
-def _forget_trust(file: Path) -> None:
-    """Take what Codex noted of hooks that are gone out of its settings: tables of one line, as it writes
-    them. Those of hooks that are still there stay.
+# Trust
+
+
+class Trust(NamedTuple):
+    """How many hooks of ours are in the files, how many of them Codex runs, and which files it does not take
+    and why.
     """
-    from ...files.safe import write_atomic
 
-    settings = file.parent / "config.toml"
-    with suppress(UserError, Unavailable, OSError):
-        old = read_text(settings) if settings.is_file() else ""
-        there = _events(read_text(file)) if file.is_file() else {}
-        left = {f"{_snake(event)}:{n}" for event, groups in there.items() for n in range(len(groups))}
-        new = _without_tables(old, f'[hooks.state."{file}:', left)
-        if new != old:
-            write_atomic(settings, new, mode=None, follow=True, expected=old.encode())
+    hooks: int
+    runs: int
+    why: tuple[str, ...]
 
 
-def _without_tables(text: str, start: str, left: Collection[str]) -> str:
-    """The TOML without the tables of a hash whose names begin with ``start``, but for those ``left``; and
-    without the table above them, when it has no other.
+def trusted(program: str, env: Mapping[str, str], folder: Path, *, more: bool = False) -> Trust:
+    """Asks Codex which hooks of ours it runs in ``folder``. ``more``: the person trusts them, and first Codex
+    records that. Raises ``Unavailable``.
     """
-    kept: list[str] = []
-    tables = text.split("\n[")
-    for n, table in enumerate(tables):
-        head, _, body = table.partition("\n")
-        name = f"[{head}" if n else head
-        event = name.removeprefix(start).rpartition(":")[0]
-        ours = (
-            name.startswith(start)
-            and body.startswith("trusted_hash = ")
-            and body.count("\n") <= 1 + (body[-1:] == "\n")
+    files = loads(env, folder)
+    with _AppServer(program, env, folder) as server:
+        hooks, warnings = server.hooks()
+        new = {
+            h["key"]: {"trusted_hash": h["currentHash"]} for h in hooks if h.get("trustStatus") != "trusted"
+        }
+        if more and new:
+            change = {"keyPath": "hooks.state", "value": new, "mergeStrategy": "upsert"}
+            server.call("config/batchWrite", {"edits": [change], "reloadUserConfig": True})
+            hooks, warnings = server.hooks()
+    taken = {_real(Path(str(h.get("sourcePath")))) for h in hooks}
+    why = [
+        next(
+            (w for w in warnings if str(_real(file)) in w or str(file) in w),
+            f"Codex does not load {file}, {LEFT_OUT}",
         )
-        if not ours or event in left:
-            kept.append(table)
-    if len(kept) < len(tables) and not any(table.startswith("hooks.state.") for table in kept):
-        kept = [table for table in kept if table.strip() != "hooks.state]"]
-    return "\n[".join(kept).rstrip("\n") + "\n" if len(kept) < len(tables) else text
+        for file in files
+        if _real(file) not in taken
+    ]
+    runs = sum(h.get("trustStatus") == "trusted" and h.get("enabled") is not False for h in hooks)
+    return Trust(sum(len(_our_places(read_text(file))) for file in files), runs, tuple(why))
+
+
+def _our_places(text: str) -> set[str]:
+    """Where our hooks stand in a file, in the words of Codex: event, group, handler (``stop:0:0``)."""
+    return {
+        f"{_snake(event)}:{n}:0"
+        for event, groups in _events(text).items()
+        for n, group in enumerate(groups)
+        if _is_ours(group)
+    }
 
 
 def _snake(event: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).lstrip("_")
 
 
-# Trust
-
-
-def trust(program: str, env: Mapping[str, str], folder: Path) -> tuple[int, int]:
-    """Has Codex record that the person trusts our hooks: how many there are, and how many it trusts now.
-    Raises ``Unavailable``.
+def _real(file: Path) -> Path:
+    """The file in the folder where that really is: Codex follows some links to its home, and none to the
+    file.
     """
-    with _AppServer(program, env, folder) as server:
-        hooks = server.ours()
-        new = {
-            h["key"]: {"trusted_hash": h["currentHash"]} for h in hooks if h.get("trustStatus") != "trusted"
-        }
-        if new:
-            edit = {"keyPath": "hooks.state", "value": new, "mergeStrategy": "upsert"}
-            server.call("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
-            hooks = server.ours()
-        return len(hooks), sum(h.get("trustStatus") == "trusted" for h in hooks)
+    return Path(os.path.realpath(file.parent), file.name)
 
 
-def trusted(program: str, env: Mapping[str, str], folder: Path) -> tuple[int, int]:
-    """How many hooks of ours Codex knows in ``folder``, and how many it runs. Raises ``Unavailable``."""
-    with _AppServer(program, env, folder) as server:
-        hooks = server.ours()
-        return len(hooks), sum(h.get("trustStatus") == "trusted" for h in hooks)
+def _noted(table: str) -> tuple[Path, str, str]:
+    """The file, the place and the trusted hash of the hook that a table of Codex's settings is about; empty
+    for any other table.
+    """
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        ((key, noted),) = tomllib.loads(table)["hooks"]["state"].items()
+        file, *place = key.rsplit(":", 3)
+        return _real(Path(file)), ":".join(place), str(noted.get("trusted_hash", ""))
+    return Path(), "", ""
+
+
+def _forget_trust(env: Mapping[str, str], file: Path, old: str) -> None:
+    """Take what Codex noted of the hooks that ``file`` had when it was ``old`` out of its settings."""
+    from ...files.safe import write_atomic
+
+    for settings in dict.fromkeys((home(env) / SETTINGS, file.parent / SETTINGS)):
+        with suppress(UserError, Unavailable, OSError):
+            text = read_text(settings)
+            new = _without_trust(text, _real(file), _our_places(old))
+            if new != text:
+                write_atomic(settings, new, mode=None, follow=True, expected=text.encode())
+            if text and not new and not settings.is_symlink():
+                settings.unlink()  # it held nothing else, so there was none before us
+
+
+def _without_trust(text: str, file: Path, ours: set[str]) -> str:
+    """Codex's settings without the tables of our hooks in ``file``. Hooks of others that stood behind them
+    move up, so their tables are named anew: else Codex would run them no more.
+    """
+    tables = [(table, *_noted(table)) for table in _TABLES.split(text)]
+    hashes = {digest for _, at, place, digest in tables if at == file and place in ours} - {""}
+    kept: list[str] = []
+    for table, at, place, digest in tables:
+        if at != file:
+            kept.append(table)
+        elif (place not in ours and digest not in hashes) or "\n#" in table:
+            event, n, rest = place.split(":")
+            before = sum(f"{event}:{m}:0" in ours for m in range(int(n)))
+            kept.append(table.replace(f":{place}", f":{event}:{int(n) - before}:{rest}", 1))
+    if len(kept) < len(tables) and not any(table.lstrip().startswith("[hooks.state.") for table in kept):
+        kept = [table for table in kept if table.strip() != "[hooks.state]"]
+    return "".join(kept)
 
 
 class _AppServer:
     """``codex app-server``, spoken to in JSON-RPC, a line a message. It ends with the block."""
 
     def __init__(self, program: str, env: Mapping[str, str], folder: Path) -> None:
-        self._command, self._env, self._folder = [program, "app-server"], dict(env), folder
+        # with plugins it would begin to clone theirs, and leave the half of it behind
+        self._command = [program, "-c", "features.plugins=false", "app-server"]
+        self._env, self._folder = dict(env), folder
         self._lines: Queue[str | None] = Queue()
         self._count = 0
 
@@ -374,6 +423,10 @@ class _AppServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process.wait(ENDS_S)  # then it removes what it made in its folder
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -411,8 +464,10 @@ class _AppServer:
                         return result
                     raise Unavailable(f"Codex refused {method}: {str(told.get('error'))[:200]}")
 
-    def ours(self) -> list[dict[str, Any]]:
-        """Our hooks, as Codex has them in the folder."""
+    def hooks(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Our hooks, as Codex has them in the folder, and what it says of the files."""
         found = self.call("hooks/list", {"cwds": [str(self._folder)]}).get("data")
-        hooks = [h for d in found or () for h in d.get("hooks") or ()] if isinstance(found, list) else []
-        return [h for h in hooks if _OURS.search(str(h.get("command", "")))]
+        folders = found if isinstance(found, list) else []
+        hooks = [h for f in folders for h in f.get("hooks") or ()]
+        warnings = [str(warning) for f in folders for warning in f.get("warnings") or ()]
+        return [h for h in hooks if _OURS.search(str(h.get("command", "")))], warnings

@@ -79,7 +79,9 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         "--undo", action="store_true", help="restore the agent's settings from the newest backup"
     )
     what.add_argument("--remove", action="store_true", help="remove what is ours, and nothing else")
-    setup.add_argument("--yes", action="store_true", help="connect every agent that is there, ask nothing")
+    setup.add_argument(
+        "--yes", action="store_true", help="ask nothing; without HOST: connect every agent that is there"
+    )
     setup.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
     setup.add_argument(
         "--learning",
@@ -131,8 +133,8 @@ def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, now: C
 def _check(args: argparse.Namespace) -> None:
     """Refuse arguments that don't go together. Raises ``UserError``."""
     back = args.remove or args.undo
-    if args.host and (args.status or args.yes):
-        raise UserError("--status and --yes are about all agents: leave out the agent's name")
+    if args.host and args.status:
+        raise UserError("--status is about all agents: leave out the agent's name")
     if args.status and args.yes:
         raise UserError("--yes is not allowed with --status")
     for key in ("learning", "judge", "mcp", "mod", "reflect"):

@@ -1,4 +1,4 @@
-"""A home with Claude Code's settings, and ``reflectd setup claude-code`` run on it in this process."""
+"""A home with Claude Code's settings, and ``reflectd setup`` of one host run on it in this process."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Desk:
     capsys: pytest.CaptureFixture[str] | None = None
     env: dict[str, str] = field(default_factory=dict)
     time: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    host: str = "claude-code"
     out: str = ""
     err: str = ""
 
@@ -41,7 +42,7 @@ class Desk:
     def __call__(self, *argv: str) -> int:
         parser = Parser()
         setup.add_parser(parser.add_subparsers(dest="verb", required=True))
-        args = parser.parse_args(["setup", "claude-code", *argv])
+        args = parser.parse_args(["setup", self.host, *argv])
         self.time += timedelta(seconds=1)
         code = setup.run(args, env=self.env, now=lambda: self.time)
         if self.capsys:
