@@ -134,7 +134,7 @@ async def _asked(box: Sandbox, number: int) -> Sequence[str]:
         ("UserPromptSubmit", {"prompt": TASK}),
         ("PreToolUse", tool),
     )
-    asked = {"directory": str(box.project), "query": TASK, "min_similarity": -1, "by_words": 1, "vouched": 1}
+    asked = {"directory": str(box.project), "query": TASK, "min_similarity": -1}
     search = urlencode({**asked, "top_k": 20})
     heard = []
     timeout = aiohttp.ClientTimeout(total=60)
@@ -146,9 +146,4 @@ async def _asked(box: Sandbox, number: int) -> Sequence[str]:
                 heard.append(await a.text())
         async with http.get(f"/v1/features/memory/search?{search}") as a:
             heard.append(await a.text())
-        # a person may see them: asked for what it costs
-        async with http.get(f"/v1/features/memory/search?{search.replace('vouched=1', 'vouched=0')}") as a:
-            await a.read()
-        async with http.get("/v1/features/memory/list?limit=1000") as a:
-            await a.read()
     return heard

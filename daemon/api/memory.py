@@ -151,7 +151,6 @@ def search_episodes(
         "min_similarity": min_similarity,
         "top_k": top_k,
         "directory": _here(directory),
-        "vouched": 1,
     }
     answer = _daemon("GET", f"/v1/features/memory/search?{urlencode(asked)}")
     if not answer["model"]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..core.errors import UserError
 from ..core.given import CITED
 from ..core.policy import BASE_DELAY, MAX_RETRIES
-from ..learning.playbook import changes, points
+from ..learning.playbook import points
 from ..learning.playbook.points import SECTION_SLUGS
 from .asking import Asking, nonce, tell, template
 
@@ -199,7 +199,7 @@ def apply_structured_operations(playbook: Json, operations: Any) -> Json:  # noq
     """A copy of the playbook with a curator's operations applied, at most ten, in their order. ``playbook``
     stays as it is.
     """
-    changed, skipped = changes.apply(points.migrated(playbook).playbook, operations)
+    changed, skipped = points.apply(points.migrated(playbook).playbook, operations)
     tell(skipped)
     return changed
 

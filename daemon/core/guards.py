@@ -41,8 +41,6 @@ class Limits:
     usd_per_session: float = 0.5
     tokens_per_day: int = 500_000
     learning_percent: int = 50
-    asked_usd: float | None = None  # what one command of the person may cost,
-    asked_since: int = 0  # from this moment on (epoch ms)
     wait_s: int = 600  # how long a host waits for a verdict
 
 

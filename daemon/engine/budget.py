@@ -119,27 +119,17 @@ class Budget:
         )
 
     def _may_be_asked(self, wanted: Reserved, limits: Limits) -> Skip | None:
-        """What a person asks for fits into the caps beside judging, and takes nothing from it. It may also
-        have a limit of its own, which counts in USD only.
-        """
+        """What a person asks for fits into the caps beside judging, and takes nothing from it."""
         tokens = wanted.tokens_in + wanted.tokens_out
         judged, asked = (self._spent(wanted, DAY_MS, account) for account in ("judging", "asked"))
         spent = replace(asked, today=asked.today + judged.today, tokens=asked.tokens + judged.tokens)
         no = may_spend(spent, limits) or may_spend(
             _plus(spent, wanted.usd, tokens, mine=True), limits, passing=True
         )
-        if no is not None:
-            reason = f"the next call would pass a limit on spending: {no.reason}"
-            return Skip("asked_limit", reason, of_session=no.of_session)
-        if limits.asked_usd is None:
+        if no is None:
             return None
-        if wanted.usd is None:
-            return Skip("command_limit", "the price of the next call is unknown, so no limit in USD can hold")
-        used = self.spent(limits.asked_since, "asked", wanted.session)
-        if used.today + wanted.usd <= limits.asked_usd:
-            return None
-        reason = f"{used.today:.4f} USD are spent, and the next call could cost {wanted.usd:.4f} USD"
-        return Skip("command_limit", f"{reason}: together more than {limits.asked_usd:g} USD")
+        reason = f"the next call would pass a limit on spending: {no.reason}"
+        return Skip("asked_limit", reason, of_session=no.of_session)
 
     def _spent(self, wanted: Reserved, window_ms: int, account: Account) -> Spent:
         return self.spent(self._clock.now_ms() - window_ms, account, wanted.session)

@@ -38,7 +38,6 @@ NO_MARK: Final = "-"  # of a file that is not there, or empty
 NEVER: Final = "No agent is given it any more, and it is not learned again."
 LOOKED_AT: Final = 50  # verdicts
 LONGEST: Final = 300  # characters of a folder in a refusal
-LESSONS: Final = 200
 WAITS: Final = ("what", "text", "from")
 USED: Final = ("what", "text", "use", "how agents get it")
 KEPT: Final = ("what", "text", "why no agent gets it")
@@ -70,23 +69,16 @@ class LearnedPage(Feature):
         sections = [await asyncio.to_thread(self._projects, chosen, query)]
         if chosen is None:
             return {"sections": sections}
-        lessons, silent, chooses = await self._lessons(chosen)
         await self._world.projects.read(str(chosen))
         try:
-            shown = await asyncio.to_thread(self._shown, chosen, lessons, chooses, query)
+            shown = await asyncio.to_thread(self._shown, chosen, query)
         except (UserError, Unavailable) as error:
             return {"sections": [*sections, section("In use", USED, (), text=str(error))]}
-        if silent:
-            shown[1]["text"] = f"Lessons are not shown: {silent}"
         return {"sections": [*sections, *shown]}
 
-    def _shown(
-        self, chosen: Path, lessons: list[Json], chooses: bool, query: Mapping[str, Any]
-    ) -> list[Json]:
+    def _shown(self, chosen: Path, query: Mapping[str, Any]) -> list[Json]:
         learned = self._learned(chosen)
-        if not chooses:
-            learned.without_model()
-        records = learned.records(self._world.db, lessons)
+        records = learned.records(self._world.db)
         rows = _Rows(learned)
         waiting = [r for r in records if r.state == "waiting"]
         terminal = f"Reword suggestions in a terminal: reflectd reflect --dir {shlex.quote(str(chosen))}"
@@ -180,9 +172,8 @@ class LearnedPage(Feature):
         """
         directory, id_, seen = _texts(body, "directory", "id", "seen")
         chosen = await asyncio.to_thread(self._named, directory)
-        lessons, *_ = await self._lessons(chosen)
         learned = await asyncio.to_thread(self._learned, chosen)
-        records = await asyncio.to_thread(learned.records, self._world.db, lessons)
+        records = await asyncio.to_thread(learned.records, self._world.db)
         record = next((r for r in records if r.id == id_), None)
         if record is None:
             raise Rejected(f"{id_[:80]} is not there any more: nothing was changed")
@@ -196,30 +187,21 @@ class LearnedPage(Feature):
         if route is None:
             return False
         feature, name, body = route
-        await self._ask(feature, "POST", name, {**body, "by": BY} if feature == "playbook" else body)
+        other = self.parts.features.named(feature)
+        answer = next((r.answer for r in other.routes() if r.name == name), None) if other else None
+        if answer is None:
+            raise Unavailable(f"{feature} is not there")
+        await answer({**body, "by": BY} if feature == "playbook" else body)
         return True
 
     # --- the project ---------------------------------------------------------------------------------------
 
-    async def _lessons(self, chosen: Path) -> tuple[list[Json], str, bool]:
-        """Its lessons, newest first, why they are not known, and whether a model chooses among them."""
-        asked = {"directory": str(chosen), "limit": LESSONS}
-        try:
-            answer = await self._ask("memory", "GET", "list", asked)
-            return list(answer["episodes"]), "", bool(answer["chooses"])
-        except Unavailable as error:
-            return [], str(error), True
-
-    async def _ask(self, feature: str, method: str, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of a route of another feature."""
-        other = self.parts.features.named(feature)
-        for route in other.routes() if other else ():
-            if (route.method, route.name) == (method, name):
-                return await route.answer(body)
-        raise Unavailable(f"{feature} is not there")
-
     def _learned(self, chosen: Path) -> Learned:
-        return Learned(self._rules(chosen), self._world.settings, self._world.project(str(chosen)))
+        world = self._world
+        learned = Learned(self._rules(chosen), world.settings, world.project(str(chosen)))
+        if not any(map(world.calls.models, world.calls.judges)):
+            learned.without_model()
+        return learned
 
     def _rules(self, chosen: Path) -> LearnedRules:
         world = self._world

@@ -8,16 +8,18 @@ nobody is asked here.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..core.errors import UserError
-from ..core.given import folded, known_as
+from ..core.given import known_as
 from ..engine.page import wilson
 from . import tables
+from .lessons.repositories import project_of
 from .playbook.points import each, harms
-from .playbook.project_playbook import blocked_in, never_again, rules_of, take_back, vouch
+from .playbook.project_playbook import OwnWords, never_again, take_back, vouch
 from .revisions import undone
 from .rules import preferences
 from .rules.journal import is_due, ranked
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..core.settings import Settings
     from ..store.readonly import Reads
+    from .lessons.episodes import Episode
     from .rules.learned_rules import LearnedRules, Look
     from .rules.standing import Standing
     from .texts import Origin
@@ -136,25 +139,23 @@ class Learned:
         self.rules = rules
         self.off = {kind: why_off(kind, person, project) for kind in KINDS}
         self.project = str(rules.journal.project)
-        self._in_rules = folded("\n".join(rules_of(self.project)))
-        self._blocked = blocked_in(rules.state_dir, self.project)
+        self._own = OwnWords(rules.state_dir, self.project)
 
     @cached_property
     def look(self) -> Look:
         """The project's rules and preferences as they are now."""
         return self.rules.look()
 
-    def records(self, db: Reads | None, lessons: Iterable[Mapping[str, Any]] = ()) -> list[Record]:
-        """All of it, by kind, in the order of ``KINDS``. ``db``: None where there is no database yet.
-        ``lessons``: episodes as ``/v1/features/memory/list`` gives them. Raises ``UserError`` for a playbook
-        or a journal that can't be used, and ``Unavailable``.
+    def records(self, db: Reads | None) -> list[Record]:
+        """All of it, by kind, in the order of ``KINDS``. ``db``: None where there is no database yet. Raises
+        ``UserError`` for a playbook or a journal that can't be used, and ``Unavailable``.
         """
         return [
             *self.standing(soft=False),
             *self.suggested(),
             *self.standing(soft=True),
             *self.points(db),
-            *(self.lesson(e) for e in lessons),
+            *map(self.lesson, self.episodes(db)),
         ]
 
     # --- rules and preferences -----------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class Learned:
             return "", why
         if known_as(row.text) not in vouched:
             return "", "nobody here vouches for it: `reflectd trust` lets agents have it"
-        if folded(row.text) in self._in_rules:
+        if self._own.holds(row.text):
             return "", "AGENTS.md or CLAUDE.md says it already"
         return AT_START, ""
 
@@ -240,28 +241,17 @@ class Learned:
                 _session(replace(t.origin, session=t.session, proof="")), t.section, at=t.at, key=str(t.id),
             )
             for t in waiting
-            if not self._blocked(t.text)
+            if not self._own.blocked(t.text)
         ]  # fmt: skip
 
     def reaches(self, kind: Kind, text: str, *, vouched: bool = True, harm: bool = False) -> tuple[str, str]:
         """How agents get a text of this kind, "" when none does; then why not."""
-        why = self._stays(kind, text, vouched=vouched, harm=harm)
+        own = refusal(text) or ("" if vouched else NOBODY)
+        if kind == "point":  # a switch is said last: it can be set, a text can't
+            why = own or self._own.objection(text, harm) or self.off[kind]
+        else:
+            why = self.off[kind] or own
         return ("" if why else CHOSEN if kind == "lesson" else AT_START), why
-
-    def _stays(self, kind: Kind, text: str, *, vouched: bool, harm: bool) -> str:
-        if kind != "point":
-            return self.off[kind] or refusal(text) or ("" if vouched else NOBODY)
-        if why := refusal(text):
-            return why
-        if not vouched:
-            return NOBODY
-        if harm:
-            return "it harmed more often than it helped"
-        if folded(text) in self._in_rules:
-            return "AGENTS.md or CLAUDE.md says it already"
-        if self._blocked(text):
-            return "a rule says it already, or you dismissed it"
-        return self.off["point"]
 
     def without_model(self) -> None:
         """There is no model that could choose lessons for a task."""
@@ -269,21 +259,25 @@ class Learned:
 
     # --- lessons -------------------------------------------------------------------------------------------
 
-    def lesson(self, e: Mapping[str, Any]) -> Record:
+    def episodes(self, db: Reads | None) -> list[Episode]:
+        """The project's lessons as they are stored, newest first."""
+        from .lessons.store import every
+
+        project = project_of(self.project, os.environ.get("HOME", "/")) if db else ""
+        return every(db, project) if db and project else []
+
+    def lesson(self, e: Episode) -> Record:
         """An episode as a record."""
-        use, text = e["use"], " ".join(str(e["lesson"]).split())
-        counts = e["state"] == "confirmed" or bool(e["proof"])
-        state: State = "dismissed" if e["state"] == "dismissed" else "in use" if counts else "waiting"
-        why = {"dismissed": "you dismissed it, or the verdict behind it was wrong", "waiting": NOBODY}.get(
-            state, refusal(text) or self.off["lesson"]
-        )
-        author = f", {e['author']}" if e["author"] else ""
-        origin = f"session {e['session']}{author}" if e["session"] else f"added by hand{author}"
+        text, counts = " ".join(e.lesson.split()), e.state == "confirmed" or bool(e.proof)
+        state: State = "dismissed" if e.state == "dismissed" else "in use" if counts else "waiting"
+        how, why = self.reaches("lesson", text, vouched=state == "in use")
+        if state == "dismissed":
+            why = "you dismissed it, or the verdict behind it was wrong"
+        origin = f"session {e.session}" if e.session else "added by hand"
         return Record(
-            str(e["id"])[:SHORT_ID], "lesson", state, text, "" if why else CHOSEN, why, origin,
-            task=" ".join(str(e["query"]).split()), problem=str(e["problem"]), proof=str(e["proof"]),
-            used=use["given"], helped=use["helped"], harmed=use["failed"], at=e["at"], key=str(e["id"]),
-            open=e["state"] == "quarantined",
+            e.id[:SHORT_ID], "lesson", state, text, how, why, f"{origin}, {e.author}" if e.author else origin,
+            task=" ".join(e.query.split()), problem=e.problem, proof=e.proof, used=e.given, helped=e.helped,
+            harmed=e.failed, at=e.at, key=e.id, open=e.state == "quarantined",
         )  # fmt: skip
 
 

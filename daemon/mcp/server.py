@@ -82,7 +82,7 @@ class Bridge:
         if not query.strip():
             return []
         most = max(1, min(top_k, MOST))
-        fields = {"query": query, "min_similarity": min_similarity, "top_k": most, "vouched": 1}
+        fields = {"query": query, "min_similarity": min_similarity, "top_k": most}
         return list((await self._of("/v1/features/memory/search", **fields))["episodes"])
 
     async def get_verdict(self, session: str = "") -> Json:

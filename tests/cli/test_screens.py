@@ -28,7 +28,7 @@ from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why
 from daemon.core.verdict import FinalState
 from daemon.engine.page import wilson
-from daemon.learning.playbook.stretch import Past
+from daemon.learning.playbook.questions import Past
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.report import Precision, Report, Result
 from daemon.replay.stops import Sign
@@ -103,7 +103,7 @@ def bootstrap_lines(width: int) -> list[str]:
     chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
     out = [(chosen[0], why) for why in a["left_out"]]
     plan, ran = Plan(project, chosen, out, a["plan"] | {"left": a["left"]}), Run()
-    lines = bootstrap.estimate(plan, 0.1, paint(width))
+    lines = bootstrap.estimate(plan, paint(width))
     for session in a["sessions"]:
         ran.add(dict(session))
         lines += bootstrap.session_lines(session, paint(width))

@@ -112,24 +112,6 @@ async def test_what_a_person_asks_for_takes_nothing_from_judging(desk: Desk) -> 
     assert not await desk.allows(JUDGE, replace(limits, usd_per_session=0.5))
 
 
-async def test_a_command_has_a_limit_of_its_own(desk: Desk) -> None:
-    """What was asked for before it began does not count, what still runs does; where no price is known, a
-    limit in USD can't hold, so nothing is asked.
-    """
-    await desk.paid("asked", 1.0, days_ago=0.1)
-    limits = Limits(asked_usd=0.028, asked_since=desk.clock.ms, usd_per_session=9.0)
-    assert await desk.allows(ASK, limits)
-    async with desk.budget.reserve(ASK, MODEL, 100, limits), desk.budget.reserve(ASK, MODEL, 100, limits):
-        assert not await desk.allows(ASK, limits)
-    await desk.paid("asked", 0.02)
-    with pytest.raises(OverLimitError, match=r"together more than 0\.028 USD"):
-        async with desk.budget.reserve(ASK, MODEL, 100, limits):
-            pass
-    desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
-    assert not await desk.allows(ASK, limits)
-    assert await desk.allows(ASK, replace(limits, asked_usd=None))
-
-
 @pytest.mark.shows("I41")
 async def test_the_price_of_many_calls_is_unknown_if_one_is(desk: Desk) -> None:
     """For an estimate, too, unknown is not zero."""

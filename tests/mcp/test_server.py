@@ -75,6 +75,7 @@ async def read(of: Client, uri: str) -> Any:
 
 
 @pytest.mark.shows("AC-2.6.3", "AC-2.6.4")
+@pytest.mark.needs("embeddings")
 @pytest.mark.usefixtures("daemon")
 async def test_a_lesson_is_kept_and_found_again(box: Sandbox) -> None:
     """``store_episode``, then the rows that the requirements name, by tool and by resource. What is stored

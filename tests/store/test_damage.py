@@ -54,9 +54,8 @@ ROUTES = (
     "/v1/verdicts?session=ses_a",
     "/v1/why",
     "/v1/why?session=ses_a",
-    "/v1/features/memory/list?limit=10",
     "/v1/features/memory/stats",
-    "/v1/features/memory/search?query=npm&min_similarity=-1&by_words=1",
+    "/v1/features/memory/search?query=npm&min_similarity=-1",
 )
 
 

@@ -4,14 +4,13 @@ It reads the sessions here (Claude Code's transcripts of this project, or the fi
 transcripts, and what `opencode export` prints), says what looking back on them would cost, asks, and sends
 one after the other to the daemon, which asks a model, keeps new texts apart and counts the cost. The daemon's
 database is read, and never written here. A file that can't be used is reported and left out. Ctrl-C, a kill
-and a limit lose nothing: the next run goes on with the sessions that are left. Exit codes: 0 done,
-nothing to do, or `--max-cost` was reached · 1 a limit on spending, no answer of a model or no daemon ended
-it, or the person said no · 2 wrong arguments, no session, or nothing may be learned here · 130 Ctrl-C.
+and a limit lose nothing: the next run goes on with the sessions that are left. Exit codes: 0 done, or nothing
+to do · 1 a limit on spending, no answer of a model or no daemon ended it, or the person said no · 2 wrong
+arguments, no session, or nothing may be learned here · 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import zlib
@@ -27,8 +26,7 @@ from ...core.words import PROVIDERS
 from ...hosts.claude_code.past import named as folder_of
 from ...hosts.claude_code.past import projects
 from ...hosts.codex.past import files_of as codex_files
-from ...learning.playbook.questions import of_stretch
-from ...learning.playbook.stretch import Past, of_past
+from ...learning.playbook.questions import Past, of_past, of_stretch
 from ...paths import find_socket
 from ..judge.sessions import is_transcript_file, sessions
 from ..render import Paint, clock, count, money, place, plain, print_json, short
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from ...paths import Paths
     from ...store.readonly import Reads
 
-ROUTE: Final = "/v1/features/playbook/"
+ROUTE: Final = "/v1/features/bootstrap/"
 PLAN_S: Final = 60.0
 SESSION_S: Final = 900.0  # two answers of a model, each tried three times, after those of another look back
 QUIET_S: Final = 120.0  # a file that was written to since then may belong to a session that is open
@@ -103,7 +101,7 @@ class Run:
         self.spent = session.pop("spent", self.spent)
         self.sessions.append(session)
         if session["state"] == "over":
-            self.stopped, self.code = session["why"], 0 if session["limit"] == "command_limit" else 1
+            self.stopped, self.code = session["why"], 1
         elif session["state"] == "silent":
             self.code = 1
             if [s["state"] for s in self.sessions[-SILENT_MOST:]] == ["silent"] * SILENT_MOST:
@@ -118,16 +116,12 @@ def bootstrap(args: argparse.Namespace) -> int:
     """Read, estimate, ask, and go on to the end or until something ends it."""
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit must be at least 1")
-    if args.max_cost is not None and not (math.isfinite(args.max_cost) and args.max_cost > 0):
-        raise UserError("--max-cost must be above 0, in USD")
     if not (args.yes or args.dry_run) and (args.json or not attended()):
         raise UserError(REFUSAL)  # before anything is read
     about = About.of(args)
     plan = _plan(args, about.rules.project, about.where)
     if not args.json:
-        print("\n".join(estimate(plan, args.max_cost, Paint())), flush=True)
-    if args.max_cost is not None and plan.told["usd"] is None:
-        raise UserError("where a price is unknown, --max-cost can't hold; --limit can")
+        print("\n".join(estimate(plan, Paint())), flush=True)
     ran = Run()
     if plan.chosen and not args.dry_run:
         if not agreed(args, f"Look back on {count(len(plan.chosen), 'session')}?", REFUSAL):
@@ -148,13 +142,13 @@ def _plan(args: argparse.Namespace, project: Path, where: Paths) -> Plan:
     """Read all sessions, and ask the daemon what it would do: first whether it may do anything at all."""
     body: Json = {"directory": str(project), "hosts": [] if args.files else ["claude-code"], "sessions": []}
     files = _files(project, args.files)
-    request(find_socket(where), "POST", f"{ROUTE}bootstrap-plan", body, PLAN_S)
+    request(find_socket(where), "POST", f"{ROUTE}plan", body, PLAN_S)
     every = read_all(files, project, where, named=bool(args.files))
     body["sessions"] = [
         {"session": f.past.session, "host": f.host, "tokens": f.tokens} for f in every if f.packed
     ]
     body |= {"hosts": [], "limit": args.limit or MOST}
-    answer = request(find_socket(where), "POST", f"{ROUTE}bootstrap-plan", body, PLAN_S)
+    answer = request(find_socket(where), "POST", f"{ROUTE}plan", body, PLAN_S)
     whys = [(f, f.past.why or answer["skipped"].get(f.past.session, "")) for f in every]
     chosen = [f for f, why in whys if not why][: args.limit]
     return Plan(project, chosen, [(f, why) for f, why in whys if why], answer)
@@ -264,10 +258,9 @@ def _run(args: argparse.Namespace, plan: Plan, where: Paths, ran: Run) -> None:
                 "directory": str(plan.project),
                 "host": found.host,
                 "since": plan.told["now"],
-                "max_usd": args.max_cost,
                 "stretch": msgspec.json.decode(zlib.decompress(found.packed)),
             }
-            answer = request(find_socket(where), "POST", f"{ROUTE}bootstrap", body, SESSION_S)
+            answer = request(find_socket(where), "POST", f"{ROUTE}look", body, SESSION_S)
             ran.add(found.about | {k: v for k, v in answer.items() if k not in {"api", "session"}})
             progress.clear()
             if not args.json:
@@ -304,7 +297,7 @@ def _object(plan: Plan, ran: Run) -> Json:
     }
 
 
-def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
+def estimate(plan: Plan, paint: Paint) -> list[str]:
     """What would be done and what it would cost at most."""
     told, chosen = plan.told, plan.chosen
     lines = paint.row("", paint(f"past sessions of {place(plan.project)}", "bold"), "  ")
@@ -330,8 +323,7 @@ def estimate(plan: Plan, max_cost: float | None, paint: Paint) -> list[str]:
     size = f"about {told['tokens_in']:,} tokens in, at most {told['tokens_out']:,} out"
     lines += paint.row("  estimate  ", f"at most {count(told['calls'], 'call')}, {size}: {price}")
     lines += paint.row("  asked     ", "; ".join(dict.fromkeys(_model(m) for m in told["models"])))
-    own = f", and before {max_cost:g} USD (--max-cost)" if max_cost is not None else ""
-    ends = f"it ends before {most} in 24 hours, with what judging cost ({used} so far){own}"
+    ends = f"it ends before {most} in 24 hours, with what judging cost ({used} so far)"
     lines += paint.row("  limits    ", ends)
     kept = "What it learns is kept apart until a later session shows that it is true, or you approve it."
     return [*lines, *paint.row("  ", kept)]

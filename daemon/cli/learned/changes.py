@@ -1,4 +1,4 @@
-"""Changes of what was learned, by a person: add, edit, approve, forget, undo.
+"""Changes of what was learned, by a person: add, approve, forget, undo.
 
 What makes a text count is a person's word, so approving and forgetting ask on a terminal, and no flag answers
 in their place: an agent could set it. What is added without a terminal waits. Rules and preferences are
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
 from ...core.given import folded
-from ...learning.playbook.points import SECTION_SLUGS, by_name, each, section_of
+from ...learning.playbook.points import SECTION_SLUGS, each, section_of
 from ...learning.playbook.project_playbook import may_count
 from ...learning.records import NOBODY, change_named, changes, settle
 from ...learning.texts import refusal
@@ -25,10 +25,7 @@ from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
     import argparse
-    from contextlib import AbstractContextManager
 
-    from ...learning.playbook.points import Playbook, Point
-    from ...learning.playbook.project_playbook import Edit
     from ...learning.records import Kind, Record
 
 Json = dict[str, Any]
@@ -37,7 +34,7 @@ REWARD: Final = -1.0  # of a task whose lesson a person wrote down: it went wron
 PERSON: Final = "this asks a person, on a terminal"
 
 
-# --- add and edit -------------------------------------------------------------------------------------------
+# --- add ----------------------------------------------------------------------------------------------------
 
 
 def add(args: argparse.Namespace) -> int:
@@ -50,56 +47,26 @@ def add(args: argparse.Namespace) -> int:
 
 
 def _add_point(args: argparse.Namespace, about: About) -> int:
+    """Add a point, and say whether and when an agent gets it."""
     text, section = checked(args.text), _section(args.section)
-    with _change(args, about) as edit:
-        _refuse_twin(edit.playbook, text)
+    why, vouched = " ".join(redact(args.why).split())[:300], attended()
+    with about.rules.playbook.change(why=why, dry_run=args.dry_run) as edit:
+        wanted = folded(text)
+        twin = next((p for _, p in each(edit.playbook) if folded(p["text"]) == wanted), None)
+        if twin is not None:
+            raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
         point = {"name": edit.names.take(SECTION_SLUGS[section]), "text": text, "helpful": 0, "harmful": 0}
         edit.playbook["sections"][section].append(point)
-        _by_person(edit, point, "added")
-    return _pointed(args, about, edit, point, "added")
-
-
-def edit(args: argparse.Namespace) -> int:
-    """Give a point another text; its id and its counts stay."""
-    text, about = checked(args.text), About.of(args)
-    with _change(args, about) as edit:
-        point = by_name(edit.playbook).get(args.id)
-        if point is None:
-            raise UserError(f"there is no point {short(args.id, 80)!r}; `reflectd learned` lists all")
-        _refuse_twin(edit.playbook, text, besides=point)
-        point["text"] = text
-        _by_person(edit, point, "edited")
-    return _pointed(args, about, edit, point, "edited")
-
-
-def _change(args: argparse.Namespace, about: About) -> AbstractContextManager[Edit]:
-    why = " ".join(redact(args.why).split())[:300]
-    return about.rules.playbook.change(why=why, dry_run=args.dry_run)
-
-
-def _by_person(edit: Edit, point: Point, verb: str) -> None:
-    edit.what = f"{verb} {point['name']}"
-    edit.approved = [point["text"]] if attended() else []
-
-
-def _pointed(args: argparse.Namespace, about: About, edit: Edit, point: Point, verb: str) -> int:
-    """Say what was done to a point, and whether and when an agent gets it."""
-    how, given = _reaches(about, "point", point["text"], point["name"], vouched=attended())
+        edit.what, edit.approved = f"added {point['name']}", [text] if vouched else []
+    how, given = _reaches(about, "point", text, str(point["name"]), vouched=vouched)
     change = f"p{edit.revision.number}" if edit.revision else None
     if args.json:
-        print_json(
-            {
-                "changed": change is not None,
-                "change": change,
-                "point": point,
-                "given": bool(how),
-                "told": given,
-            }
-        )
+        changed = change is not None
+        print_json({"changed": changed, "change": change, "point": point, "given": bool(how), "told": given})
         return 0
     for line in edit.told:
         say(f"reflectd: {plain(line)}")
-    say(f"{'would be ' if args.dry_run else ''}{verb}: {point['name']} {plain(point['text'])}")
+    say(f"{'would be ' if args.dry_run else ''}added: {point['name']} {plain(text)}")
     say(given)
     if change:
         say(f"undo with: reflectd learned undo {change}")
@@ -131,7 +98,7 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     if vouched:
         made["state"] = "confirmed"
         about.post("memory/settle", {"ids": [made["id"]], "yes": True})
-    about.lessons(limit=1)  # says whether there is a model that chooses among them
+    about.ask_for_model()
     short_id = made["id"][:12]
     how, given = _reaches(about, "lesson", made["lesson"], short_id, vouched=vouched)
     if args.json:
@@ -153,13 +120,6 @@ def checked(text: str) -> str:
     if redact(found) != found:
         raise UserError("the text holds a secret, and a playbook may be committed: leave it out")
     return found
-
-
-def _refuse_twin(playbook: Playbook, text: str, besides: Point | None = None) -> None:
-    wanted = folded(text)
-    twin = next((p for _, p in each(playbook) if p is not besides and folded(p["text"]) == wanted), None)
-    if twin is not None:
-        raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
 
 
 def _section(name: str) -> str:
@@ -199,7 +159,7 @@ def approve(args: argparse.Namespace) -> int:
 def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
     """The records that are meant. Raises ``UserError`` for one that needs no approval or can't have it."""
     if args.all:
-        waits = [r for r in about.listing().records if r.state == "waiting" and r.kind in {"point", "lesson"}]
+        waits = [r for r in about.listing() if r.state == "waiting" and r.kind in {"point", "lesson"}]
         return [r for r in waits if not refusal(r.text)]
     found = about.those(args.ids)
     may_count({r.id: r.text for r in found})
@@ -216,10 +176,6 @@ def forget(args: argparse.Namespace) -> int:
     """No agent is given these any more, and they are not learned again."""
     about = About.of(args)
     found = about.those(args.ids)
-    if args.for_good and any(r.kind != "lesson" for r in found):
-        raise UserError(
-            "--for-good deletes lessons; a rule is deleted by `reflectd reflect unlearn --delete`"
-        )
     code = 0
     for r in [r for r in found if r.kind in {"rule", "preference"}]:
         if r.id.startswith("sig-"):
@@ -231,19 +187,11 @@ def forget(args: argparse.Namespace) -> int:
     rest = [r for r in found if r.kind not in {"rule", "preference"}]
     if not rest:
         return code
-    if args.for_good:
-        question = "Delete {} for good? It can't be brought back, and may be learned again."
-    else:
-        question = "Shall no agent be given {} any more, nor learn it again?"
-    if not _agreed(args, rest, question):
+    if not _agreed(args, rest, "Shall no agent be given {} any more, nor learn it again?"):
         return 1 if not (args.json or args.dry_run) else code
     for r in rest:
-        back = ""
-        if args.for_good:
-            about.post("memory/forget", {"ids": [r.key]})
-        else:
-            _settle(about, r, yes=False)
-            back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
+        _settle(about, r, yes=False)
+        back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
         say(f"taken back: {r.id}{back}")
     return code
 

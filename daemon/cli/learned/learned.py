@@ -1,15 +1,16 @@
 """``reflectd learned``: everything that was learned about a project, in one list. ``playbook`` and ``memory``
 are the same list, with points or lessons alone.
 
-Lists and reports change nothing. They read files and the database; only lessons need a daemon, and without
-one it is said that they are not shown. Exit codes: 0 done, or nothing to do · 1 not available, or you said no
-· 2 wrong arguments, no such thing, no terminal, or a file that can't be used.
+Lists and reports change nothing. They read files and the database, and need no daemon. Exit codes: 0 done, or
+nothing to do · 1 not available, or you said no · 2 wrong arguments, no such thing, no terminal, or a file
+that can't be used.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from ... import config
@@ -27,17 +28,16 @@ from ...store.readonly import ReadOnly
 from ..reflect.decisions import rules_at
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..settings import add_action, look
-from ..terminal import add_flag, say, show
+from ..terminal import add_flag, show
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
     from pathlib import Path
 
     Run = Callable[[argparse.Namespace], int]
 
 Json = dict[str, Any]
-PAGE: Final = 200
 HEADINGS: Final = {
     "rule": "rules: what you want",
     "preference": "preferences: what you like",
@@ -63,7 +63,6 @@ EPILOGS: Final = {
 {CODES}""",
     "playbook": f"""examples:
   reflectd playbook                        the points of this project
-  reflectd playbook edit mis-001 "The tests hang without redis 7"
   reflectd playbook export > book.json     all points, as JSON; `import` takes a playbook.json in any form
   reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
   reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
@@ -71,7 +70,6 @@ EPILOGS: Final = {
 {CODES}""",
     "memory": f"""examples:
   reflectd memory                                the lessons of this project
-  reflectd memory search "the migration fails"   what was learned from tasks like this
   reflectd memory add --task "Run the migration" "Stop the workers first."
   reflectd memory export --out lessons.jsonl     all lessons of this project; `import` takes them over
 
@@ -92,11 +90,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         what = parser.add_subparsers(dest="what", metavar="WHAT")
         _reading(what, kind)
         _changing(what, kind)
-        if verb == "memory":
-            one = _action(what, "search", "lessons from tasks like this one", search, kind)
-            one.add_argument("words", nargs="+", metavar="WORDS", help="the task, in your words")
-            one.add_argument("--limit", type=int, default=10, metavar="N", help="at most N lessons (10)")
-            add_flag(one)
         if verb == "playbook":
             _bootstrap(what, kind)
 
@@ -156,10 +149,6 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
             "--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it"
         )
         one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
-    if kind != "lesson":
-        one = change("edit", "give a point another text", "changes", "edit", why=True)
-        one.add_argument("id", metavar="ID", help="its id, such as pat-003")
-        one.add_argument("text", metavar="TEXT", help="what it shall say")
     one = change(
         "approve", "let agents be given what waits; without an ID it is listed", "changes", "approve"
     )
@@ -167,7 +156,6 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     one.add_argument("--all", action="store_true", help="everything that waits and may be given to agents")
     one = change("forget", "no agent is given it any more, and it is not learned again", "changes", "forget")
     one.add_argument("ids", nargs="+", metavar="ID", help="rules, preferences, points, new ones, lessons")
-    one.add_argument("--for-good", action="store_true", help="delete lessons; `export` keeps a copy")
     one = change(
         "undo", "take a change of a file back; without one the changes are listed", "changes", "undo"
     )
@@ -192,7 +180,6 @@ def _bootstrap(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: 
         "Code's sessions of this project)",
     )  # fmt: skip
     past.add_argument("--limit", type=int, metavar="N", help="at most N sessions, the oldest that are left")
-    past.add_argument("--max-cost", type=float, metavar="USD", help="end before it costs more")
     past.add_argument("--yes", "-y", action="store_true", help="don't ask, for scripts")
     past.add_argument("--dry-run", action="store_true", help="only say what it would cost")
 
@@ -210,17 +197,6 @@ def _lazy(module: str, name: str) -> Run:
 
 
 # --- the project that is asked about ------------------------------------------------------------------------
-
-
-class Listing(NamedTuple):
-    """The records of a project. ``silent``: why lessons are not known. ``episodes``: the lessons as the
-    daemon
-    gives them.
-    """
-
-    records: list[Record]
-    silent: str
-    episodes: list[Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,39 +231,32 @@ class About:
         """Likewise, when something changes."""
         return request(find_socket(self.where), "POST", f"/v1/features/{route}", body)
 
-    def lessons(self, after: str = "", limit: int = PAGE) -> list[Json]:
-        """A page of the project's lessons, newest first. Raises ``Unavailable``."""
-        answer = self.get("memory/list", state="", after=after, limit=limit)
-        if not answer["chooses"]:
-            self.learned.without_model()
-        page: list[Json] = answer["episodes"]
-        return page
+    def ask_for_model(self) -> None:
+        """Ask the daemon whether there is a model that chooses lessons; without a daemon nothing is given."""
+        with suppress(Unavailable):
+            if not self.get("memory/stats")["chooses"]:
+                self.learned.without_model()
 
-    def listing(self) -> Listing:
+    @contextmanager
+    def database(self) -> Iterator[ReadOnly | None]:
+        """Where everything but rules and points in use is; None where nothing was stored yet."""
+        if not self.where.database.is_file():
+            yield None
+            return
+        with ReadOnly(self.where.database) as db:
+            yield db
+
+    def listing(self) -> list[Record]:
         """Everything of this kind. Raises ``UserError``."""
-        episodes, silent = list[Json](), ""
         if self.kind in {"", "lesson"}:
-            try:
-                episodes = page = self.lessons()
-                while len(page) == PAGE:
-                    page = self.lessons(page[-1]["id"])
-                    episodes = episodes + page
-            except Unavailable as error:
-                silent = str(error)
-        if self.where.database.is_file():
-            with ReadOnly(self.where.database) as db:
-                records = self.learned.records(db, episodes)
-        else:
-            records = self.learned.records(None, episodes)
-        return Listing([r for r in records if self.kind in {"", r.kind}], silent, episodes)
+            self.ask_for_model()
+        with self.database() as db:
+            return [r for r in self.learned.records(db) if self.kind in {"", r.kind}]
 
     def those(self, wanted: Iterable[str]) -> list[Record]:
-        """The records of these ids, each once. Raises ``UserError``, also when lessons are not known."""
-        records, silent, _ = self.listing()
-        try:
-            return [named(records, one) for one in dict.fromkeys(wanted)]
-        except UserError as error:
-            raise UserError(f"{error} (lessons are not known: {silent})" if silent else str(error)) from None
+        """The records of these ids, each once. Raises ``UserError``."""
+        records = self.listing()
+        return [named(records, one) for one in dict.fromkeys(wanted)]
 
 
 # --- what they show -----------------------------------------------------------------------------------------
@@ -296,7 +265,7 @@ class About:
 def listed(args: argparse.Namespace) -> int:
     """All of it: what agents are given, what waits, and what no agent is given."""
     about = About.of(args)
-    found, silent, _ = about.listing()
+    found = about.listing()
     problems = about.learned.look.problems
     states = {"waiting"} if args.waiting else {"in use", "waiting", *(["dismissed"] if args.all else [])}
     wanted = [r for r in found if r.state in states]
@@ -304,7 +273,6 @@ def listed(args: argparse.Namespace) -> int:
         print_json({
             "project": about.learned.project,
             "records": [r.as_json() for r in wanted],
-            "daemon": not silent,
             "problems": list(problems),
         })  # fmt: skip
         return 0
@@ -316,8 +284,6 @@ def listed(args: argparse.Namespace) -> int:
         lines += paint.row("  ", _nothing(about, hidden))
     if hidden:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
-    if silent:
-        lines += ["", *paint.row("", paint(f"lessons are not shown: {short(silent, 200)}", "dim"), "  ")]
     for problem in problems:
         lines += ["", *paint.row("  ", plain(problem))]
     if about.kind in {"", "point"}:
@@ -443,35 +409,6 @@ def _side(side: Json) -> str:
     if not side["tasks"]:
         return "none"
     return f"{side['complete']} of {side['tasks']} ({100 * side['low']:.0f} to {100 * side['high']:.0f} %)"
-
-
-def search(args: argparse.Namespace) -> int:
-    """Lessons from tasks like this one: the most similar, without a model for embeddings those with the same
-    words.
-    """
-    about = About.of(args)
-    if not 1 <= args.limit <= 100:
-        raise UserError("--limit must be from 1 to 100")
-    words = " ".join(args.words).strip()
-    if not words:
-        raise UserError("say for which task")
-    found = about.get("memory/search", query=words, top_k=args.limit, min_similarity=-1, by_words=1)
-    if args.json:
-        print_json(found)
-        return 0
-    if not found["episodes"]:
-        say(f"nothing was learned from such a task in {about.name}")
-        return 0
-    paint, lines = Paint(), list[str]()
-    for e in found["episodes"]:
-        alike = "" if e["similarity"] is None else f"similarity {e['similarity']:.2f}; "
-        shows = (
-            "agents may be given it" if e["shows"] else "given to no agent: `reflectd memory show` says why"
-        )
-        lines += paint.row(f"  {e['id'][:12]}  ", f'"{short(e["query"], 100)}" → {short(e["lesson"], 400)}')
-        lines += paint.row(" " * 16, paint(f"{alike}{shows}", "dim"))
-    show(lines, pager=not args.no_pager)
-    return 0
 
 
 # --- the playbook of the ACE plugin -------------------------------------------------------------------------

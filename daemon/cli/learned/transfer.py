@@ -33,9 +33,6 @@ BLOCK: Final = 100  # lessons in one request
 def export(args: argparse.Namespace) -> int:
     """Print what was learned, a line of JSON each, or write it to a new file; of points the playbook."""
     about = About.of(args)
-    records, silent, episodes = about.listing()
-    if silent and about.kind in {"", "lesson"}:
-        raise Unavailable(f"lessons are not known: {silent}")
     if about.kind == "point":
         found = about.rules.playbook.read()
         if found.problem:
@@ -43,8 +40,9 @@ def export(args: argparse.Namespace) -> int:
         data = dumped(found.playbook)
         number = sum(1 for _ in each(found.playbook))
     else:
-        lessons = {e["id"]: e for e in episodes}
-        lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in records]
+        with about.database() as db:
+            lessons = {e.id: e.as_json() for e in about.learned.episodes(db)}
+        lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in about.listing()]
         data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()  # ASCII
         number = len(lines)
     if args.out:

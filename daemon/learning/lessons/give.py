@@ -81,7 +81,7 @@ class FindLessons:
             for by in [vector, None] if vector is not None else [None]:
                 if len(found) < SHOWN:
                     known = {e.id for e in found}
-                    near = await self.asked(self._store.search(text, by, where, FEW, vouched=True))
+                    near = await self.asked(self._store.search(text, by, where, FEW))
                     found += [e for e in usable(near) if e.id not in known]
         top = str(Path(project).parent) if Path(project).name == ".git" else project
         standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]

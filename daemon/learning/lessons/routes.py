@@ -44,30 +44,22 @@ MOST_COUNTED: Final = 10**9
 Json = dict[str, Any]
 Text = Annotated[str, Meta(pattern=r"\S", max_length=LONGEST)]
 Directory = Annotated[str, Meta(pattern=r"^[^\0]*\Z")]
-Ids = Annotated[list[str], Meta(min_length=1, max_length=MOST)]
 Q = TypeVar("Q")
 
 
 class Search(Struct):
-    """``by_words``: for a person, where there is no model for embeddings. ``vouched``: for agents, nothing of
-    others that the person did not confirm.
-    """
+    """For agents: nothing of others that the person did not confirm."""
 
     query: Text
     directory: Directory = ""
     min_similarity: Annotated[float, Meta(ge=-1, le=1)] = SIMILAR
     top_k: Annotated[int, Meta(ge=1, le=100)] = TOP_K
-    by_words: bool = False
-    vouched: bool = False
 
 
-class Page(Struct):
+class Project(Struct):
     """``directory``: "" for all projects."""
 
     directory: Directory = ""
-    state: Literal["", "quarantined", "confirmed", "dismissed"] = ""
-    after: str = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
 
 
 class Add(Struct):
@@ -80,7 +72,7 @@ class Add(Struct):
 
 
 class Take(Struct):
-    """``episodes`` as ``list`` gives them."""
+    """``episodes`` as ``export`` writes them."""
 
     episodes: Annotated[list[Any], Meta(min_length=1, max_length=MOST_TAKEN)]
     directory: Directory = ""
@@ -90,14 +82,8 @@ class Take(Struct):
 class Settle(Struct):
     """Whether these lessons count from now on."""
 
-    ids: Ids
+    ids: Annotated[list[str], Meta(min_length=1, max_length=MOST)]
     yes: bool
-
-
-class Forget(Struct):
-    """Delete these episodes for good."""
-
-    ids: Ids
 
 
 class Withdraw(Struct):
@@ -119,12 +105,10 @@ class EpisodeRoutes:
         """The routes, by name."""
         return (
             _route("GET", "search", Search, self.search),
-            _route("GET", "list", Page, self.page),
-            _route("GET", "stats", Page, self.stats),
+            _route("GET", "stats", Project, self.stats),
             _route("POST", "add", Add, self.add),
             _route("POST", "import", Take, self.take),
             _route("POST", "settle", Settle, self.settle),
-            _route("POST", "forget", Forget, self.forget),
             _route("POST", "withdraw", Withdraw, self.withdraw),
             _route("POST", "log", ledger.Entry, self.log),
         )
@@ -132,36 +116,26 @@ class EpisodeRoutes:
     async def search(self, asked: Search) -> Json:
         """``episodes``, best first: those with a similarity above ``min_similarity``."""
         project, vector = await self._find.project(asked.directory), await self._vectors.one(asked.query)
-        found: list[Episode] = []
-        if vector is not None or asked.by_words:
-            scope = self._find.scope(project)
-            search = self._store.search(asked.query, vector, scope, MOST_FOUND, vouched=asked.vouched)
+        near: list[Episode] = []
+        if vector is not None:
+            search = self._store.search(asked.query, vector, self._find.scope(project), MOST_FOUND)
             near = await self._find.asked(search)
-            found = [e for e in near if e.similarity is None or e.similarity > asked.min_similarity]
-        if asked.vouched:
-            found = [_for_agents(e) for e in found if not refusal(e.lesson)]
+        found = [e for e in near if (e.similarity or 0) > asked.min_similarity and not refusal(e.lesson)]
         return {
             "project": project,
             "model": self._vectors.model,
-            "episodes": [_row(e, project) for e in found[: asked.top_k]],
+            "episodes": [_row(_for_agents(e), project) for e in found[: asked.top_k]],
         }
 
-    async def page(self, asked: Page) -> Json:
-        """``episodes``, newest first; ``chooses``: whether there is a model that chooses among them."""
-        state: State | None = asked.state or None
-        found = await self._store.page(
-            await self._projects(asked.directory), state=state, after=asked.after, limit=asked.limit
-        )
+    async def stats(self, asked: Project) -> Json:
+        """How many episodes, by state; ``chooses``: whether there is a model that chooses among them."""
+        projects = [await self._find.project(asked.directory)] if asked.directory else None
         calls = self._world.calls
-        chooses = any(calls.models(host) for host in calls.judges)
-        return {"episodes": [e.as_json() for e in found], "chooses": chooses}
-
-    async def stats(self, asked: Page) -> Json:
-        """How many episodes, by state."""
         return {
-            "episodes": dict(await self._store.counts(await self._projects(asked.directory))),
+            "episodes": dict(await self._store.counts(projects)),
             "enabled": self._world.settings.memory.enabled,
             "threshold": self._world.settings.memory.threshold,
+            "chooses": any(map(calls.models, calls.judges)),
             "reflexion": tables.counts(self._world.db, "memory."),
             "costs": costs(self._world.db),
         }
@@ -227,13 +201,6 @@ class EpisodeRoutes:
         await self._jobs.changed(e.project for e in found)
         return {"ids": asked.ids, "changed": changed, "yes": asked.yes, "said": state}
 
-    async def forget(self, asked: Forget) -> Json:
-        """How many went."""
-        found = await self._store.get(asked.ids)
-        gone = await self._store.forget(asked.ids)
-        await self._jobs.changed(e.project for e in found)
-        return {"ids": asked.ids, "forgotten": gone, "said": "forgotten" if gone else "it was gone already"}
-
     async def withdraw(self, asked: Withdraw) -> Json:
         """What a session taught is taken back."""
         return {"session": asked.session, "withdrawn": await self._jobs.withdraw(asked.session)}
@@ -250,9 +217,6 @@ class EpisodeRoutes:
         entry = replace(asked, at=self._world.clock.now_ms(), session="", account="asked")
         await self._world.db.commit(ledger.add(entry))
         return {"logged": asdict(entry)}
-
-    async def _projects(self, directory: str) -> list[str] | None:
-        return [await self._find.project(directory)] if directory else None
 
 
 def _route(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ...store.db import Database, Row, Statement
+    from ...store.readonly import Reads
     from .episodes import Outcome
 
 STATES: Final[tuple[State, ...]] = get_args(State)
@@ -42,7 +43,7 @@ ASKED: Final = 200  # words of one search
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _THESE: Final = "id IN (SELECT value FROM json_each(?))"
 _HERE: Final = "(?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1)))"
-_WANTED: Final = f"{_HERE} AND e.state != 'dismissed' AND (?2 OR NOT e.theirs OR e.state = 'confirmed')"
+_WANTED: Final = f"{_HERE} AND e.state != 'dismissed' AND (NOT e.theirs OR e.state = 'confirmed')"
 decode_list = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -100,22 +101,20 @@ class Episodes:
         vector: Vector | None,
         projects: Collection[str] | None,
         limit: int,
-        *,
-        vouched: bool = False,
     ) -> list[Episode]:
         """The nearest by vector, of the same model only; without one the best by words. Nothing dismissed,
-        and with ``vouched`` nothing of others that waits.
+        and nothing of others that waits.
         """
-        wanted = (_json(projects), not vouched)
+        here = _json(projects)
         if vector is not None:
-            return await asyncio.to_thread(self._near, vector, wanted, limit)
+            return await asyncio.to_thread(self._near, vector, here, limit)
         terms = list(dict.fromkeys(plain(words).replace('"', " ").split()))[:ASKED]
         if not terms:
             return []
         asked = (
             f"SELECT {_ALL} FROM episode_words CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
-            f"WHERE {_WANTED} AND episode_words MATCH ?3 ORDER BY bm25(episode_words), e.id LIMIT ?4",
-            *wanted,
+            f"WHERE {_WANTED} AND episode_words MATCH ?2 ORDER BY bm25(episode_words), e.id LIMIT ?3",
+            here,
             " OR ".join(f'"{term}"' for term in terms),
             limit,
         )
@@ -200,14 +199,14 @@ class Episodes:
 
         return await asyncio.to_thread(read)
 
-    def _near(self, vector: Vector, wanted: tuple[Any, ...], limit: int) -> list[Episode]:
+    def _near(self, vector: Vector, here: str | None, limit: int) -> list[Episode]:
         """By cosine, in a thread."""
         with ReadOnly(self._db.path) as db:
             rows = db.read(
                 "SELECT v.episode, v.data FROM episode_memory AS e JOIN episode_vectors AS v "
-                f"ON v.episode = e.key WHERE {_WANTED} AND v.model = ?3 AND length(v.data) = ?4 "
+                f"ON v.episode = e.key WHERE {_WANTED} AND v.model = ?2 AND length(v.data) = ?3 "
                 f"ORDER BY e.at DESC LIMIT {COMPARED}",
-                (*wanted, vector.model, len(vector.data)),
+                (here, vector.model, len(vector.data)),
             )
             asked = vector.row
             cosines = ((key, sum(map(mul, array("f", data), asked))) for key, data in rows)
@@ -217,6 +216,12 @@ class Episodes:
             sql = f"SELECT {_ALL}, e.key FROM episode_memory AS e WHERE {these}"
             found = [_episode(row, best[key]) for *row, key in db.read(sql, (keys,))]
         return sorted(found, key=lambda e: (-(e.similarity or 0.0), e.id))
+
+
+def every(db: Reads, project: str) -> list[Episode]:
+    """All of a project, newest first, for our own commands and the page."""
+    sql = f"SELECT {_ALL} FROM episode_memory AS e WHERE project = ? ORDER BY e.at DESC, e.id DESC"
+    return [_episode(row) for row in db.read(sql, (project,))]
 
 
 def forget_uses(now: int) -> Statement:

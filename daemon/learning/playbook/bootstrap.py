@@ -1,17 +1,17 @@
 """Looks back on sessions of the past, because a person asked for it (`reflectd playbook bootstrap`).
 
 The command reads the transcripts, and sends one session after the other; here it is asked, kept apart,
-confirmed and written as for a session that was judged (``look_back``), paid from the account ``asked``. When
+confirmed and written as for a session that was judged (``feature``), paid from the account ``asked``. When
 the command goes away, the call to a model ends with it, and nothing more is spent. What was decided before a
-kill is written by ``look_back``; whatever else was begun goes on where it was when the command comes again.
-Reads no transcript and no host.
+kill is written by the playbook's own jobs; whatever else was begun goes on where it was when the command
+comes again. Reads no transcript and no host.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,23 +21,20 @@ from ...core.errors import BadReply, ReflectdError, Rejected, Unavailable
 from ...core.llm import Prompt
 from ...core.policy import forbids
 from ...core.session import Session
+from ...engine.feature import Feature, Route
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
-from ...learning import tables
-from .look_back import LANE, LEARN, PAST, Look, Silent, change_of, project_of
-from .questions import CURATOR_TOKENS, MAX_TOKENS, REFLECTOR_TOKENS
-from .stretch import Stretch
+from .. import tables
+from .feature import LANE, LEARN, PAST, Look, Playbook, Silent, change_of, project_of
+from .questions import CURATOR_TOKENS, MAX_TOKENS, REFLECTOR_TOKENS, Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...engine.budget import Budget
     from ...engine.calls import First
-    from ...engine.hosts.host import Instances
-    from ...engine.jobs import Jobs
-    from ...engine.world import World
+    from ...engine.engine import Engine
     from ...store.jobs import Job
-    from .look_back import Lookback
 
 Json = dict[str, Any]
 GIVE_UP_MS: Final = 30 * DAY_MS  # nobody went on with it
@@ -70,23 +67,34 @@ class _Plan(Struct):
 
 
 class _Past(Struct):
-    """``since``: when the command began (epoch ms). ``max_usd``: what it may cost in all."""
+    """``since``: when the command began (epoch ms)."""
 
     directory: str
     host: str
     stretch: Stretch
     since: int = 0
-    max_usd: float | None = None
 
 
-class Bootstrap:
+class Bootstrap(Feature):
     """One for the daemon."""
 
-    def __init__(self, world: World, instances: Instances, jobs: Jobs, lookback: Lookback) -> None:
-        self._world = world
-        self._instances = instances
-        self._jobs = jobs
-        self._lookback = lookback
+    name: ClassVar = "bootstrap"
+
+    def __init__(self, parts: Engine) -> None:
+        super().__init__(parts)
+        self._world, self._instances, self._jobs = parts.world, parts.instances, parts.jobs
+        self._features = parts.features
+
+    def routes(self) -> Sequence[Route]:
+        """What it would cost, and looking back on one session."""
+        return (Route("POST", "plan", self.plan), Route("POST", "look", self.look_back))
+
+    @property
+    def _playbook(self) -> Playbook:
+        found = self._features.named("playbook")
+        if not isinstance(found, Playbook):
+            raise Unavailable("the playbook is not there")
+        return found
 
     async def plan(self, body: Mapping[str, Any]) -> Json:
         """What looking back on these sessions would cost, and which of them are left out. Nothing is asked.
@@ -212,7 +220,7 @@ class Bootstrap:
 
     async def _one(self, project: str, past: _Past) -> Json:
         session, now = past.stretch.session, self._world.clock.now_ms()
-        async with self._lookback.alone:
+        async with self._playbook.alone:
             if why := self._left_out(project, {session}).get(session):
                 return {"state": "done" if why == DONE else "skipped", "why": why}
             about = {"directory": project, "host": past.host}
@@ -226,19 +234,18 @@ class Bootstrap:
     async def _steps(self, job: Job, project: str, past: _Past) -> Json:
         world, session = self._world, past.stretch.session
         if tables.unwritten(world.db, job.key) is None:
-            view = await asyncio.to_thread(self._lookback.view, project)
+            view = await asyncio.to_thread(self._playbook.view, project)
             if view.problem:
                 raise Unavailable(view.problem)
             s = Session(id=session, host=past.host, directory=project)
-            limits = replace(world.limits(s), asked_usd=past.max_usd, asked_since=past.since)
             stretch = replace(past.stretch, directory=project)
-            outcome = await self._lookback.decide(job, Look(s, stretch, project, view, limits))
+            outcome = await self._playbook.decide(job, Look(s, stretch, project, view, world.limits(s)))
             if isinstance(outcome, Silent):
                 return await self._unanswered(project, session, outcome)
             job = outcome
         write = tables.unwritten(world.db, job.key)
         change = change_of(write) if write is not None else None
-        if why := await self._lookback.put(job):
+        if why := await self._playbook.put(job):
             raise Unavailable(why)
         operations = change.operations if change is not None else ()
         new = [t for t in tables.texts(world.db, project) if t.session == session]

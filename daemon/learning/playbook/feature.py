@@ -1,106 +1,219 @@
 """The playbook: what is learned from judged sessions, and offered to the next ones (design/learning.md).
 
 Off unless the person switched it on; then each judged case is stored with its verdict, and a session that
-ends, is compacted or falls silent is looked back on in the background. A session that starts is given the
-points that somebody vouches for.
+ends, is compacted or falls silent is looked back on in the background: a reflector and a curator are asked,
+and what follows is kept apart, confirmed or written. ``Bootstrap`` has sessions of the past looked back on by
+the same steps, one at a time (``alone``). A session that starts is given the points that somebody vouches
+for.
+
+A look back works only on what was judged and waits in the store: it reads no host, prompts nobody and makes
+no session busy. Each step is stored before the next one: the reflector's answer as the job's cursor; then, in
+one transaction, what is to change and which texts are kept apart (``decide``); then the file (``put``). So
+kill -9 between any two of them loses nothing and does nothing twice. Whatever fails leaves the playbook as it
+was. Without a model, or over the limit on spending, the cases wait, and lapse after seven days.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from operator import mul
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import msgspec
 
 from ...core import events as ev
-from ...core.errors import BadReply
+from ...core.errors import BadReply, Unavailable, UserError
 from ...core.given import known_as
+from ...core.guards import Limits, Skip
 from ...core.offers import Moment, Offer
+from ...core.question import Question, R
+from ...core.session import Session
 from ...engine.calls import OVER_LIMIT
 from ...engine.feature import Feature, Heard, Place, Route
-from ...learning import tables
 from ...store import injections
-from ..texts import refusal
-from .bootstrap import Bootstrap
-from .look_back import LEARN, Lookback, project_of
-from .points import Point, line
-from .stretch import LEARNED_FROM
+from ...store import jobs as job_rows
+from ...store.jobs import Job
+from .. import tables
+from ..texts import Origin, refusal
+from .points import Change, Operation, Point, Tag, apply_tags, changed, copy, counted, each, line, proposed
+from .project_playbook import OwnWords, ProjectPlaybook, View
+from .questions import (
+    LEARNED_FROM,
+    MAX_TOKENS,
+    PAIRS,
+    Curation,
+    Reflection,
+    Stretch,
+    confirmations,
+    joined,
+    of_case,
+    of_points,
+    of_stretch,
+    within_curator,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from ...core.session import Session
     from ...core.verdict import Verdict
     from ...engine.engine import Engine
     from ...judge.case import Case
     from ...store.db import Statement
-    from ...store.jobs import Job
+    from ..embed.vectors import Embeddings
+    from ..tables import Text, Write
 
+LEARN: Final = "playbook.learn"
+LANE: Final = "learning"
+BY: Final = "reflectd"
+IDLE_MS: Final = 3_600_000  # a session that is silent for so long is looked back on
+SOON_MS: Final = 1_000
 WEEK_MS: Final = 7 * 86_400_000
 DIRECTORIES_KEPT: Final = 50
 SLOT: Final = "{key_points}"
+LATER_MS: Final = 3_600_000  # no model, no money: the next try
+RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
+WAITS: Final = "waits:"
+SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
+PAST: Final = "past"
+APPROVED: Final = "approved"
+DISPUTED: Final = "disputed"
+FLOW_S: Final = 120.0
+EMBED_S: Final = 120.0
+WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
+_ROUNDING: Final = 1e-6
+_encode = msgspec.json.Encoder().encode
+
+
+class _Answered(msgspec.Struct):
+    """What the reflector said, as the job's cursor keeps it."""
+
+    turns: list[str]
+    reflection: Reflection
+    confirmed: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is looked back on, and what is known about it. ``limits``: given when a person asked for it; then
+    it is paid from that account, and only sessions' own judges that need no session are asked.
+    """
+
+    session: Session
+    stretch: Stretch
+    project: str
+    view: View
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
+    used. ``no``: the limit on spending that forbade the call, when a person asked for it.
+    """
+
+    job: Job
+    why: str
+    bad: bool
+    no: Skip | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A project's points as they were last read, best first. ``stamp``: what they were read from."""
+    """A project's points as they were last read, best first."""
 
-    stamp: tuple[object, ...]
     project: str
     points: Sequence[Point]
     heading: str
 
 
 class Playbook(Feature):
-    """Hears what ends, keeps what was judged, offers what is known."""
+    """Hears what ends, keeps what was judged, looks back on it, offers what is known."""
 
     name: ClassVar = "playbook"
     job_kinds: ClassVar = frozenset({LEARN})
 
     def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
-        self.parts = parts
-        self._world = parts.world
-        self._learning = Lookback(parts.world, parts.asking, parts.jobs)
-        self._bootstrap = Bootstrap(parts.world, parts.instances, parts.jobs, self._learning)
+        self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
+        self.alone = asyncio.Lock()
+        self.waits = ""  # why, when it last could not ask
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
+    # --- what was judged here -------------------------------------------------------------------------------
+
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
-        """The case is stored with its verdict."""
+        """What is stored with a verdict so that its session can be looked back on: the case, and the job that
+        is due when the session was silent for an hour.
+        """
         s = self._world.sessions.get(verdict.session)
         if s is None or verdict.state not in LEARNED_FROM:
             return ()
-        return self._learning.keep(verdict, case, directory, s.host)
+        if not (self.gives(directory) and self._world.calls.models(s.host)):
+            return ()
+        body = _encode(of_case(case, directory, verdict))
+        if len(body) > tables.CASE_BYTES:
+            return [tables.count(directory, "too_large")]
+        now, what = self._world.clock.now_ms(), {"directory": directory, "host": s.host}
+        return [
+            tables.keep_case(verdict.session, verdict.turn, directory, now, body),
+            job_rows.postpone(LEARN, verdict.session, LANE, now + IDLE_MS, what),
+        ]
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """What ends a stretch makes its look back due; a new session, those that wait for a model."""
-        if not self._world.settings.playbook.enabled or after.judge or after.parent:
+        world = self._world
+        if not world.settings.playbook.enabled or after.judge or after.parent:
             return
+        now = world.clock.now_ms()
         match event:
             case ev.SessionEnded() | ev.SessionDeleted() | ev.SessionCompacted():
-                self._world.spawn(self._learning.soon(after.id), "playbook")
+                world.spawn(self._stored(job_rows.hasten(LEARN, after.id, now + SOON_MS)), "playbook")
             case ev.SessionSeen() if before is None:
-                self._world.spawn(self._learning.retry(after.directory), "playbook")
-                self._world.spawn(self.prepare_context(after, Moment("start")), "playbook")
+                again = tables.retry(LEARN, after.directory, WAITS, now + RETRY_MS)
+                world.spawn(self._stored(again), "playbook")
+                world.spawn(self.prepare_context(after, Moment("start")), "playbook")
             case _:
                 pass
 
-    async def work(self, job: Job) -> None:
-        """Look back on a stretch."""
-        await self._learning.work(job)
+    async def _stored(self, *statements: Statement, durable: bool = False) -> None:
+        await self._world.db.commit(*statements, durable=durable)
+        self._jobs.wake()
 
     # --- what sessions are given ----------------------------------------------------------------------------
 
+    def book(self, project: str) -> ProjectPlaybook:
+        """The playbook of a project; what it does blocks."""
+        world = self._world
+        return ProjectPlaybook(project, world.db.path.parent, world.clock, world.settings.playbook.path)
+
+    def view(self, project: str) -> View:
+        """The playbook now. Blocks."""
+        return self.book(project).view(tables.confirmed(self._world.db, project))
+
+    def best(self, project: str) -> list[Point]:
+        """The points that agents may be given, best first. Blocks."""
+        return self.book(project).best(tables.confirmed(self._world.db, project)) if project else []
+
+    def gives(self, directory: str) -> bool:
+        """Whether sessions in this project are given points, whoever judges: that needs no model."""
+        if not self._world.settings.playbook.enabled:  # a project may only switch it off
+            return False
+        settings = self._world.project(directory)
+        return settings.enabled and settings.playbook.enabled
+
     def has_context(self, directory: str) -> Mapping[Place, int]:
         """When a session starts, where it is switched on."""
-        return {"context": 0} if self._learning.gives(directory) else {}
+        return {"context": 0} if self.gives(directory) else {}
 
     async def prepare_context(self, s: Session, moment: Moment) -> None:
         """Read the project's points."""
-        if not moment.begins or not self._learning.gives(s.directory):
+        if not moment.begins or not self.gives(s.directory):
             return
         reading = self._reading.get(s.directory)
         if reading is None:
@@ -110,13 +223,9 @@ class Playbook(Feature):
 
     async def _reads(self, directory: str) -> None:
         def look() -> _Read:
-            project, known = project_of(directory), self._read.get(directory)
+            project = project_of(directory)
             heading = self._world.prompt_texts(directory)["playbook"].replace(SLOT, "").strip()
-            confirmed = tables.confirmed(self._world.db, project)
-            stamp = (heading, confirmed, *self._learning.book(project).stamp())
-            if known is not None and known.stamp == stamp:  # a host waits for a moment only
-                return known
-            return _Read(stamp, project, self._learning.best(project), heading)
+            return _Read(project, self.best(project), heading)
 
         self._read[directory] = await asyncio.to_thread(look)
         self._read.move_to_end(directory)
@@ -126,7 +235,7 @@ class Playbook(Feature):
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
         read = self._read.get(s.directory)
-        if read is None or not read.project or not moment.begins or not self._learning.gives(s.directory):
+        if read is None or not read.project or not moment.begins or not self.gives(s.directory):
             return ()
         if held_out(s.id, self._world.settings.playbook.holdout_percent):
             self._world.later(injections.hold_out(s.id, read.project, self._world.clock.now_ms()))
@@ -147,25 +256,25 @@ class Playbook(Feature):
     # --- routes and status ----------------------------------------------------------------------------------
 
     def routes(self) -> Sequence[Route]:
-        """For our commands: the points that agents are given, a person's word on what waits and on what a
-        session taught, and looking back on sessions of the past.
+        """For our commands: the points that agents are given, a person's word on what waits, and on what a
+        session taught.
         """
         return (
             Route("GET", "points", self._points),
             Route("POST", "settle", self._settle),
             Route("POST", "forget", self._forget),
-            Route("POST", "bootstrap-plan", self._bootstrap.plan),
-            Route("POST", "bootstrap", self._bootstrap.look_back),
         )
 
     async def _points(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory`` → the points that agents may be given in that project, best first."""
         project = await asyncio.to_thread(project_of, str(query.get("directory", "")))
-        points = await asyncio.to_thread(self._learning.best, project)
+        points = await asyncio.to_thread(self.best, project)
         return {"directory": project, "points": [{"name": p["name"], "text": line(p)} for p in points]}
 
     async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``id``, ``yes``, ``by``: whether that text counts from now on. Raises ``BadReply``."""
+        """``id``, ``yes``, ``by``: a person says whether a text that is kept apart counts. A yes is written
+        by a job, as what a session confirmed is. Raises ``BadReply``.
+        """
         identity, yes = body.get("id"), body.get("yes")
         if type(identity) is not int or not 0 < identity < 1 << 63 or not isinstance(yes, bool):
             raise BadReply("name the text by `id`, a number, and say `yes`: true or false")
@@ -175,16 +284,41 @@ class Playbook(Feature):
         if yes and (why := refusal(text.text)):
             raise BadReply(f"text {identity} may not be offered to agents: {why}")
         word = "a person's word in the dashboard" if body.get("by") == "dashboard" else "a person's word"
-        await self._learning.settle(text, yes=yes, word=word)
+        origin = replace(text.origin, proof=word, confirmed_in="")
+        state: tables.State = "confirmed" if yes else "dismissed"
+        statements = [tables.settle(text, state, self._world.clock.now_ms(), origin)]
+        if yes:
+            await asyncio.to_thread(self.book(text.directory).approve, [text.text])
+            change = Change(operations=(_confirmed(text),))
+            statements += self._write(text.directory, f"{APPROVED} {text.id}", change)
+        await self._stored(*statements, durable=True)
         return {"id": identity, "yes": yes}
 
     async def _forget(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session``: take back what it taught. Raises ``BadReply``."""
+        """``session``: a person says that its verdict was wrong, so what it taught is taken back: ``counts``
+        and ``texts`` that were kept apart. What it confirmed stays: that rests on a row or on the person's
+        words, not on the verdict. Raises ``BadReply``.
+        """
         session = body.get("session")
         if not isinstance(session, str) or not session:
             raise BadReply("name the `session` whose verdict was wrong")
-        counts, texts = await self._learning.forget(session)
-        return {"session": session, "counts": counts, "texts": texts}
+        db, now = self._world.db, self._world.clock.now_ms()
+        tags, texts = tables.tags_of(db, session), tables.taught(db, session)
+        statements = tables.forget(session)
+        for project in dict.fromkeys(directory for directory, *_ in tags):
+            change = Change(
+                taken_back=tuple(Tag(name, cast("Any", tag)) for d, name, tag in tags if d == project)
+            )
+            statements += self._write(project, f"{DISPUTED} {session} {now} {project}", change)
+        await self._stored(*statements, durable=True)
+        return {"session": session, "counts": len(tags), "texts": texts}
+
+    def _write(self, project: str, key: str, change: Change) -> list[Statement]:
+        """A change that a person decided, and the job that writes it."""
+        return [
+            tables.begin_write(project, key, self._world.clock.now_ms(), _encode(change)),
+            self._jobs.statement(LEARN, key, {"directory": project}, lane=LANE),
+        ]
 
     def status(self) -> Mapping[str, Any]:
         """What waits, lapsed and was learned; nothing while it is off."""
@@ -194,19 +328,276 @@ class Playbook(Feature):
         cases, size = tables.waiting(world.db)
         return {
             "enabled": True,
-            "hosts": [host for host in world.calls.judges if self._learning.asks(host)],
+            "hosts": [host for host in world.calls.judges if world.calls.models(host)],
             "cases_waiting": cases,
             "bytes_waiting": size,
             "texts_waiting": tables.quarantined(world.db),
             **tables.counts(world.db),
             "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
-            "over_limit": OVER_LIMIT in self._learning.waits,
-            "waits": self._learning.waits,
+            "over_limit": OVER_LIMIT in self.waits,
+            "waits": self.waits,
         }
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """What lapsed, and what is too old."""
         return tables.prune(now_ms)
+
+    # --- a look back ----------------------------------------------------------------------------------------
+
+    async def work(self, job: Job) -> None:
+        """Do the next steps of a look back. Of a session of the past what was decided is written; what nobody
+        went on with is given up. Raises ``Unavailable`` when the database can't be written.
+        """
+        async with self.alone:
+            ready = job.key.startswith(f"{PAST} ") or tables.unwritten(self._world.db, job.key) is not None
+            decided = job if ready else await self._decided(job)
+            if decided is not None and (why := await self.put(decided)):
+                await self._wait(decided, why)
+
+    async def _decided(self, job: Job) -> Job | None:
+        """Ask, and store what follows. None when nothing is to be written (now)."""
+        world, stretch = self._world, self._stretch(job.key)
+        if stretch is None:
+            await self._done(job)
+            return None
+        directory, drop = stretch.directory, tables.drop_cases(job.key, stretch.turns)
+        s = world.sessions.get(job.key) or Session(
+            id=job.key, host=str(job.body.get("host", "")), directory=directory
+        )
+        project = await asyncio.to_thread(project_of, directory)
+        await world.projects.read(directory)
+        off = not project or s.off or s.judge or s.parent or world.sessions.is_off(directory)
+        on = self.gives(directory) and world.calls.models(s.host)
+        if off or not on or not stretch.teaches:
+            why = "switched off" if stretch.teaches else "too little happened"
+            world.log.info("not looked back", session=job.key, why=why)
+            await self._done(job, drop, tables.count(project, "skipped", len(stretch.turns)))
+            return None
+        view = await asyncio.to_thread(self.view, project)
+        if view.problem:
+            await self._wait(job, view.problem)
+            return None
+        outcome = await self.decide(job, Look(s, stretch, project, view))
+        self.waits = ""
+        if not isinstance(outcome, Silent):
+            return outcome
+        if outcome.bad:
+            await self._done(outcome.job, drop, tables.count(project, "failed", len(stretch.turns)))
+        else:
+            await self._wait(outcome.job, outcome.why)
+        return None
+
+    def _stretch(self, session: str) -> Stretch | None:
+        """What waits of this session. A case that this version can't read is left out, and lapses."""
+        turns = []
+        for _, _, body in tables.cases(self._world.db, session):
+            try:
+                turns.append(msgspec.json.decode(body, type=Stretch))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+                self._world.log.warning("a case that waits is not understood", session=session, error=str(e))
+        return joined(turns)
+
+    async def _wait(self, job: Job, why: str) -> None:
+        """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
+        self._world.log.info("learning waits", session=job.key, why=why)
+        self.waits = why
+        due = self._world.clock.now_ms() + LATER_MS
+        await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
+
+    async def _done(self, job: Job, *statements: Statement) -> None:
+        """The stretch is over. Turns that were judged meanwhile begin the next one."""
+        due = self._world.clock.now_ms() + IDLE_MS
+        again = tables.look_again(LEARN, job.key, LANE, due, _encode(job.body))
+        await self._jobs.finish(job, *statements, again)
+
+    # --- one look back --------------------------------------------------------------------------------------
+
+    async def decide(self, job: Job, look: Look) -> Job | Silent:
+        """Ask both, and store what follows in one transaction: the job as it is stored then. Of an answer
+        that failed nothing is stored. Raises ``Unavailable``.
+        """
+        world, s, project, view = self._world, look.session, look.project, look.view
+        names = {g.name for g in injections.given(world.db, s.id) if g.kind == "point"}
+        given = [p for _, p in each(view.known) if p["name"] in names]
+        cited = [name for name in look.stretch.cited if name in names]
+        own = await asyncio.to_thread(OwnWords, world.db.path.parent, project)
+        kept_apart = (t for t in tables.texts(world.db, project)[-WAITING_SHOWN:] if t.session != s.id)
+        waiting = {f"new-{t.id}": t for t in kept_apart if not refusal(t.text) and not own.blocked(t.text)}
+        templates = await asyncio.to_thread(world.prompt_texts, look.stretch.directory)
+
+        answered = _answered(job.cursor)
+        if answered is None:
+            shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
+            slots = of_stretch(templates["reflector"], look.stretch, given, cited, shown)
+            reflection = await self._asked(job, look, "reflect", "reflector", slots, Reflection)
+            if isinstance(reflection, Silent):
+                return reflection
+            proven = confirmations(reflection, waiting, look.stretch)
+            answered = _Answered(list(look.stretch.turns), reflection, proven)
+            job = await self._jobs.keep(job, cursor=_encode(answered).decode())
+        before = tables.tagged(world.db, project, s.id)
+        tags = counted(answered.reflection.bullet_tags, {p["name"] for p in given}, before)
+
+        seen = copy(view.known)
+        apply_tags(seen, [asdict(t) for t in tags])
+        said, part = within_curator(templates["curator"], answered.reflection, seen)
+        points = [p for _, p in each(part)]
+        pairs = await similar(points, view.approved, world.embeddings, SIMILAR)
+        pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
+        slots = of_points(said, part, sum(1 for _ in each(seen)) - len(points), pairs[:PAIRS])
+        curation = await self._asked(job, look, "curate", "curator", slots, Curation)
+        if isinstance(curation, Silent):
+            return curation
+        wanted = proposed(view.known, msgspec.to_builtins(curation.operations), view.approved)
+
+        new = [op for op in wanted.new if not own.blocked(op.text)]
+        shown_true = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]
+        counts = tuple(t for t in tags if t.tag != "neutral")
+        change = Change(counts, (*(_confirmed(t) for t, _ in shown_true), *wanted.now))
+        now = world.clock.now_ms()
+        statements = [
+            tables.drop_cases(job.key, answered.turns),
+            *(tables.tag(project, t.name, s.id, t.tag, now, t.rationale) for t in counts),
+            *(_kept_apart(op, project, s.id, answered.turns[-1], now) for op in new),
+            *(
+                tables.settle(t, "confirmed", now, replace(t.origin, proof=cites, confirmed_in=s.id))
+                for t, cites in shown_true
+            ),
+            injections.cite(s.id, cited),
+            tables.look_back(project, s.id, now),
+            tables.count(project, "stretches"),
+        ]
+        if change:
+            statements.append(tables.begin_write(project, job.key, now, _encode(change)))
+        world.log.info(
+            "looked back",
+            session=s.id,
+            asked=look.limits is not None,
+            tags={t.name: t.tag for t in tags},
+            new=len(new),
+            confirmed=len(shown_true),
+            changed=[op.names for op in wanted.now],
+            skipped=list(wanted.skipped),
+        )
+        return await self._jobs.keep(job, *statements, cursor="write", due_ms=now)
+
+    async def _asked(
+        self, job: Job, look: Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
+    ) -> R | Silent:
+        question = Question(
+            template,
+            slots,
+            form,
+            purpose=f"asked.{purpose}" if look.limits is not None else purpose,
+            max_tokens=MAX_TOKENS,
+            model=look.stretch.model,
+            parts=True,
+        )
+        answer = await self._asking.ask(question, look.session, FLOW_S, look.limits)
+        if answer.reply is not None:
+            return answer.reply
+        return Silent(job, answer.why, bool(answer.bad or answer.replies), answer.limit)
+
+    async def put(self, job: Job) -> str:
+        """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
+        there.
+        """
+        write, log = tables.unwritten(self._world.db, job.key), self._world.log
+        if write is None:
+            await self._done(job)
+            return ""
+        change = change_of(write)
+        if change is None:
+            log.warning("a change of a playbook is not understood", session=write.session)
+        else:
+            try:
+                told = await asyncio.to_thread(write_once, self.book(write.directory), change, write)
+            except (Unavailable, UserError) as e:
+                return str(e)
+            log.info("playbook", directory=write.directory, told=told[:10])
+        await self._done(job, tables.end_write(write))
+        return ""
+
+
+def project_of(directory: str) -> str:
+    """The folder by its real path; "" for one that is no project (the home folder, the root). Blocks."""
+    real = os.path.realpath(directory) if directory else ""
+    return "" if real in {"", "/", os.path.realpath(os.environ.get("HOME") or "/")} else real
+
+
+def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]:
+    """Change the file and keep the revision, unless it is on the disk already, or was undone: the revision
+    that is kept before the file is replaced names the change. What else a log may tell. Raises
+    ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link. Blocks.
+    """
+    kind, _, rest = write.session.partition(" ")
+    whys = {APPROVED: "a person approved it", DISPUTED: "a person disputed the verdict behind it"}
+    session = f"past session {rest}" if kind == PAST else f"session {write.session}"
+    what = f"learned #{write.id}"
+    with book.change(why=whys.get(kind, f"what {session} showed"), by=BY) as edit:
+        if edit.problem:
+            raise Unavailable(edit.problem)
+        made = book.history()
+        earlier = next((r for r in made if r.by == BY and r.what == what), None)
+        undone = earlier is not None and any(r.undoes == earlier.number for r in made)
+        if earlier is not None and (undone or earlier.before != edit.mark):
+            return ["it is there already, or was undone"]
+        kept = {p["name"] for _, p in each(edit.playbook) if edit.known.is_approved(p["text"])}
+        edit.what = what
+        return changed(edit.playbook, change, edit.names, kept)
+
+
+def change_of(write: Write) -> Change | None:
+    """What is to change. None when this version can't read it."""
+    try:
+        return msgspec.json.decode(write.body, type=Change)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _confirmed(text: Text) -> Operation:
+    return Operation(text.text, text.replaces, text.section)
+
+
+def _kept_apart(op: Operation, project: str, session: str, turn: str, now: int) -> Statement:
+    origin = Origin("curator", session, turn, now, op.why)
+    return tables.quarantine(project, op.section, op.text, session, now, origin, op.names)
+
+
+def _answered(cursor: str) -> _Answered | None:
+    cursor = cursor.removeprefix(WAITS)
+    try:
+        return msgspec.json.decode(cursor, type=_Answered) if cursor.startswith("{") else None
+    except msgspec.MsgspecError:
+        return None
+
+
+# --- points that may say the same --------------------------------------------------------------------------
+
+
+async def similar(
+    points: Sequence[Point], kept: Collection[str], embeddings: Embeddings, least: float
+) -> list[tuple[str, str]]:
+    """The names of two points each whose cosine is at least ``least``, for the curator to decide. Two that a
+    person approved (``kept``) are no pair: neither would go. Without a model for embeddings, and when it
+    fails or takes too long, there are none. Whatever blocks is done in a thread.
+    """
+    if len(points) < 2:
+        return []
+    rows = [v.row for v in await embeddings.of([p["text"] for p in points], EMBED_S)]
+    names = [p["name"] for p in points]
+    pairs = [(names[a], names[b]) for a, b in await asyncio.to_thread(near, rows, least)]
+    return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
+
+
+def near(rows: Sequence[Sequence[float]], threshold: float) -> tuple[tuple[int, int], ...]:
+    """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
+    length 1 and come from one model. A curator is shown some two hundred points at most.
+    """
+    least = threshold - _ROUNDING
+    return tuple(
+        (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
+    )
 
 
 def held_out(session: str, percent: int) -> bool:

@@ -342,31 +342,10 @@ class ProjectPlaybook:
         return View(part, frozenset(approved), loaded.problem)
 
     def best(self, confirmed: Collection[str]) -> list[Point]:
-        """The points that may be offered, best first, without those that the project's own rules hold, and
-        those that say what the person dismissed.
-        """
-        blocked, rules = blocked_in(self._state_dir, str(self._project)), rules_of(str(self._project))
-        stands = folded("\n".join(rules))
-        points = [
-            p
-            for _, p in each(self.view(confirmed).known)
-            if not harms(p) and folded(p["text"]) not in stands and not blocked(p["text"])
-        ]
+        """The points that may be offered, best first."""
+        own = OwnWords(self._state_dir, str(self._project))
+        points = [p for _, p in each(self.view(confirmed).known) if not own.objection(p["text"], harms(p))]
         return sorted(points, key=_worst_last)[:OFFERED]
-
-    def stamp(self) -> tuple[object, ...]:
-        """Changes when one of the files does that ``best`` reads."""
-        stones = ReflectState(self._state_dir, self._project).folder / "tombstones.json"
-        files = (self.path, self.known_file, stones, *(self._project / name for name in RULES))
-        return tuple(map(_identity, files))
-
-
-def _identity(path: Path) -> tuple[int, int, int]:
-    try:
-        status = path.lstat()
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _worst_last(point: Point) -> int:
@@ -379,17 +358,37 @@ def _numbers(value: object) -> dict[str, int]:
     return value
 
 
-def blocked_in(state_dir: Path, project: str) -> Callable[[str], bool]:
-    """Whether a text says what the person dismissed, or what is a rule of theirs by now: one fact, one
-    home.
+class OwnWords:
+    """What the project's own rules say and what the person dismissed there: no agent is told it again. Making
+    one blocks.
     """
-    stones = ReflectState(state_dir, project).load("tombstones").values()
-    texts = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
-    for raw in rules_of(project):
-        with suppress(UserError):
-            texts += [rule.text for rule in Document(raw.encode()).rules if rule.active]
-    known = set(map(folded, texts))
-    return lambda text: folded(text) in known
+
+    def __init__(self, state_dir: Path, project: str) -> None:
+        files = rules_of(project)
+        stones = ReflectState(state_dir, project).load("tombstones").values()
+        settled = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+        for raw in files:
+            with suppress(UserError):
+                settled += [rule.text for rule in Document(raw.encode()).rules if rule.active]
+        self._files, self._settled = folded("\n".join(files)), set(map(folded, settled))
+
+    def holds(self, text: str) -> bool:
+        """Whether one of the files says it."""
+        return folded(text) in self._files
+
+    def blocked(self, text: str) -> bool:
+        """Whether it says what the person dismissed, or what is a rule of theirs by now."""
+        return folded(text) in self._settled
+
+    def objection(self, text: str, harms: bool = False) -> str:
+        """Why no agent is given a point that says this; "" when one is."""
+        if why := refusal(text):
+            return why
+        if harms:
+            return "it harmed more often than it helped"
+        if self.holds(text):
+            return "AGENTS.md or CLAUDE.md says it already"
+        return "a rule says it already, or you dismissed it" if self.blocked(text) else ""
 
 
 def rules_of(project: str) -> list[str]:

@@ -13,7 +13,7 @@ from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.vectors import Embeddings, Vector, vectors
 from daemon.learning.lessons.feature import Memory
-from daemon.learning.playbook.look_back import similar
+from daemon.learning.playbook.feature import similar
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.waiting import wait_until
 from tests.learning.playbook.books import point

@@ -7,19 +7,21 @@ import json
 import os
 import stat
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from daemon import log
 from daemon.config import PROJECT_FILE
 from daemon.core.errors import Unavailable
-from daemon.learning.embed.vectors import Vector
+from daemon.learning.embed.vectors import Embeddings, Vector, vectors
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.give import FOLDER, KEPT_S, mark, remove_old
 from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.learning.lessons.questions import SHOWN
+from daemon.learning.lessons.routes import EpisodeRoutes, Search
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
 from tests.learning.lessons.rows import vector
@@ -358,6 +360,18 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
+class Same:
+    """A model to which all texts mean the same."""
+
+    model, loaded = "same", True
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return vectors(self.model, [[1.0]] * len(texts))
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
 @pytest.mark.shows("I46", "I51", "I53")
 @pytest.mark.parametrize("site", [f"{ON}[embed]\nprovider = 'none'\n"], indirect=True, ids=["words"])
 @pytest.mark.parametrize("row", HOSTILE.values(), ids=HOSTILE)
@@ -374,9 +388,10 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     assert await site.memory.store.page(None) == [e], "a person can see it"
     assert await site.asked(await site.session(), TASK, *([FIRST] if fine else [])) == (GIVEN if fine else "")
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
-    asked = {"directory": str(site.project), "query": "task parser", "by_words": "1", "vouched": "1"}
-    routes = {r.name: r for r in site.memory.routes()}
-    found = (await routes["search"].answer(asked))["episodes"]
+    same, memory = Embeddings(Same, log.get("test")), site.memory
+    await memory.store.embed({e.id: (await Same().embed(["x"]))[0]})
+    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, same, memory.find, memory._jobs)
+    found = (await routes.search(Search("task parser", str(site.project))))["episodes"]
     assert len(found) == (1 if row.get("cites") or fine else 0)
     for one in found:
         text = json.dumps(one, ensure_ascii=False)

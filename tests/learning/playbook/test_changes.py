@@ -9,17 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.learning.playbook.changes import (
+from daemon.learning.playbook.points import (
     MOST,
+    SECTION_SLUGS,
     Change,
     Operation,
     Tag,
     apply,
+    by_name,
     changed,
     counted,
+    each,
+    names_of,
     proposed,
 )
-from daemon.learning.playbook.points import SECTION_SLUGS, by_name, each, names_of
 from tests.learning.playbook.books import NAMES, PATTERNS, TEXTS, Json, book, names, point, said
 
 MERGE = {"type": "MERGE", "source_ids": ["pat-001", "pat-002"], "merged_text": "x"}

@@ -203,13 +203,13 @@ async def test_a_playbook_that_is_slow_to_read_holds_up_nobody(
     site.vouched(TEXT)
     feature = site.sim.daemon.engine.features.named("playbook")
     assert isinstance(feature, Playbook)
-    best, answers = feature._learning.best, threading.Event()
+    best, answers = feature.best, threading.Event()
 
     def slow(project: str) -> list[Point]:
         answers.wait(60)
         return best(project)
 
-    feature._learning.best = slow  # type: ignore[method-assign]
+    feature.best = slow  # type: ignore[method-assign]
     monkeypatch.setattr(offering, "READY_S", 0.01)
     assert (await site.opens("s1"))[1] == ""
     answers.set()

@@ -19,8 +19,7 @@ from daemon.config import from_text, tighten
 from daemon.core.errors import Unavailable, UserError
 from daemon.core.given import known_as
 from daemon.core.settings import Settings
-from daemon.learning.playbook.changes import apply
-from daemon.learning.playbook.points import add, each, empty, migrated, said_in
+from daemon.learning.playbook.points import add, apply, each, empty, migrated, said_in
 from daemon.learning.playbook.project_playbook import (
     ACE,
     MOST_KNOWN,

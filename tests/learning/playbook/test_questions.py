@@ -18,8 +18,7 @@ from daemon.core.cuts import tokens
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.llm import Prompt, Reply
 from daemon.core.question import Answer, Question, ask
-from daemon.learning.playbook.changes import Tag
-from daemon.learning.playbook.points import each
+from daemon.learning.playbook.points import Tag, each
 from daemon.learning.playbook.questions import (
     CURATOR_TOKENS,
     PAIRS,
@@ -28,13 +27,13 @@ from daemon.learning.playbook.questions import (
     Curation,
     Extraction,
     Reflection,
+    Stretch,
     confirmations,
     extract_json,
     of_points,
     of_stretch,
     within_curator,
 )
-from daemon.learning.playbook.stretch import Stretch
 from daemon.paths import shipped
 from tests.learning.playbook.books import Json, book, point
 

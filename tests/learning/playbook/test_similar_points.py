@@ -15,8 +15,8 @@ from daemon.core.errors import UserError
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
 from daemon.learning.embed.vectors import Embedder, Embeddings, vectors
-from daemon.learning.playbook import look_back
-from daemon.learning.playbook.look_back import near
+from daemon.learning.playbook import feature
+from daemon.learning.playbook.feature import near
 from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, llm_server
 from tests.learning.playbook.books import point
 
@@ -38,7 +38,7 @@ async def pairs(
     make: Callable[[], Embedder | None], kept: Collection[str] = (), least: float = 0.99
 ) -> Pairs:
     shared = Embeddings(make, log.get("test"))
-    found = await look_back.similar(POINTS, kept, shared, least)
+    found = await feature.similar(POINTS, kept, shared, least)
     await shared.close()
     return found
 
@@ -66,7 +66,7 @@ async def test_points_of_one_meaning_are_pairs_when_a_model_says_so(
     found = [await pairs(model, kept) for kept in ((), {"pat-001"}, {"pat-001", "pat-003"})]
     assert found == [both, both, []]
     assert await pairs(model) == await pairs(model) == []
-    monkeypatch.setattr(look_back, "EMBED_S", 0.2)
+    monkeypatch.setattr(feature, "EMBED_S", 0.2)
     assert await pairs(model) == await pairs(wrong) == []
     said = "".join(capsys.readouterr())
     assert said.count("meanings are not compared") == 4
@@ -89,7 +89,7 @@ async def test_the_model_on_this_machine_holds_up_nobody() -> None:
     ]
     made = MiniLM()
     points = [point(str(i), text) for i, text in enumerate(texts)]
-    found = look_back.similar(points, (), Embeddings(lambda: made, log.get("test")), 0.85)
+    found = feature.similar(points, (), Embeddings(lambda: made, log.get("test")), 0.85)
     work, ticks = asyncio.create_task(found), 0
     while not work.done():
         await asyncio.sleep(0.01)

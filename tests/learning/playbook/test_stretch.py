@@ -13,7 +13,7 @@ import pytest
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.core.verdict import Missing, Severity, Verdict
-from daemon.learning.playbook.stretch import BYTES, NOT_JUDGED, TASKS, Past, Stretch, joined, of_past
+from daemon.learning.playbook.questions import BYTES, NOT_JUDGED, TASKS, Past, Stretch, joined, of_past
 
 EVIDENCE = Evidence(
     rows=(Row("E1", "check", "pytest passed"),),
