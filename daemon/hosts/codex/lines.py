@@ -23,9 +23,15 @@ Kind = Literal[
     "meta", "begin", "human", "note", "answer", "call", "output", "item", "tokens", "end", "compacted", "back"
 ]
 ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
-BULKY: Final = ("world_state", "turn_context", "token_usage_record", "inter_agent_communication")
-"""Types of lines that are long or many and never part of the conversation."""
 _TYPE: Final = b'"type":"'
+BULKY: Final = tuple(
+    _TYPE + name
+    for name in (
+        b"world_state", b"turn_context", b"token_usage_record", b"inter_agent_communication",
+        b'response_item","payload":{"type":"reasoning"',
+    )
+)  # fmt: skip
+"""How lines begin that are long or many and never part of the conversation."""
 _OWN: Final = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_prompt|subagent_notification"
     r"|skill|user_shell_command|model_switch|permissions instructions|INSTRUCTIONS)\b"
@@ -114,9 +120,9 @@ _PAYLOADS: Final = msgspec.json.Decoder(_Payload)
 
 
 def is_bulky(head: bytes | bytearray) -> bool:
-    """Whether a line is of a type in ``BULKY``, by its first bytes."""
+    """Whether a line begins as those in ``BULKY``, after its time."""
     at = head.find(_TYPE)
-    return at >= 0 and bytes(head[at + len(_TYPE) :]).startswith(tuple(name.encode() for name in BULKY))
+    return at >= 0 and head.startswith(BULKY, at)
 
 
 def entry_of(line: bytes) -> Entry | None:

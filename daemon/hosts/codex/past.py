@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable
 from ...core.transcript import Said, Stop
-from ..jsonl import HEAD, HEAD_OF_FILE, Cursor, last_line, line_start, lines_of, opened
+from ..jsonl import HEAD_OF_FILE, Cursor, last_line, line_start, lines_of, opened
 from .lines import entry_of, is_bulky
 from .rollout import Fold, head_of, name_of, with_sub_agents
 
@@ -92,7 +92,7 @@ def _entries(path: Path) -> Iterator[Entry]:
             if line and (entry := entry_of(line)) is not None:
                 yield entry
         line = last_line(fd, at, size)  # nobody writes to it any more
-        if line and not is_bulky(line[:HEAD]) and (entry := entry_of(line)) is not None:
+        if line and (entry := entry_of(line)) is not None:
             yield entry
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import MAX_AGENTS, Message, Todo, ToolCall, Transcript
 from ..cuts import cut, cut_deep, size_of
-from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
+from ..jsonl import HEAD_OF_FILE, Follower, end_of, opened
 from .lines import Entry, entry_of, is_bulky
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Fold:
 
     def take(self, line: bytes) -> None:
         """The next line of the file."""
-        entry = entry_of(line) if line.startswith(b"{") and not is_bulky(line[:HEAD]) else None
+        entry = entry_of(line) if line.startswith(b"{") else None
         if entry is not None:
             self.feed(entry)
 
@@ -361,7 +360,7 @@ class RolloutReader:
         transcript = Transcript(name_of(self.path))
         with opened(self.path) as fd:
             if fd >= 0:
-                self._head = head_of(os.pread(fd, HEAD_OF_FILE, 0))
+                self._head = self._head or head_of(os.pread(fd, HEAD_OF_FILE, 0))
                 fold = self._file.read(fd, closed=closed)
                 self.found = fold.expect(expect, int(os.fstat(fd).st_mtime * 1000))
                 transcript = _named(fold.transcript(), self.path)
@@ -412,7 +411,7 @@ def is_rollout(data: bytes) -> bool:
 
 def head_of(data: bytes) -> Entry | None:
     """What the first lines say of the session: its id, its folder, and whether it is a sub-agent's."""
-    entries = (entry_of(line) for line in islice(data.split(b"\n"), 5) if line.startswith(b"{"))
+    entries = (entry_of(line) for line in data.split(b"\n", 5)[:5] if line.startswith(b"{"))
     return next((entry for entry in entries if entry is not None and entry.kind == "meta"), None)
 
 
