@@ -105,7 +105,7 @@ class Tasks:
 
 
 async def _load_evidence() -> None:
-    await asyncio.to_thread(import_module, "...evidence.collect", __package__)
+    await asyncio.to_thread(import_module, "..evidence.collect", __package__)
 
 
 @dataclass(slots=True)
