@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -31,15 +32,67 @@ QUESTION = {"complete": False, "severity": "NONE"}
 class World:
     """A daemon, a host, a scripted judge."""
 
-    def __init__(self, folder: Path, features: Sequence[MakeFeature] = FEATURES) -> None:
+    def __init__(
+        self, folder: Path, features: Sequence[MakeFeature] = FEATURES, settings: str | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.llm = ScriptedLLM()
         self.workspace = folder / "work"
         self.workspace.mkdir()
-        self.sim = SimDaemon(folder, self.clock, self.llm, features=features)
+        chosen = config.from_text(settings) if settings is not None else None
+        self.sim = SimDaemon(folder, self.clock, self.llm, chosen, features)
         self.host = SimHost(str(self.workspace), self.clock)
 
-    def verdict(self, session: str) -> dict[str, Any]:
+    @contextlib.asynccontextmanager
+    async def running(self, mode: Mode = "serve") -> AsyncIterator[World]:
+        """The daemon runs and the host is connected."""
+        await self.host.connect(await self.sim.start(), mode)
+        yield self
+        await self.host.disconnect()
+        await self.sim.stop()
+
+    async def asked(
+        self, session: str = "ses_a", asks: str = "Do the thing", says: str = "All done.", **works: Any
+    ) -> str:
+        """A person types and the agent does a whole turn; the judge may still think. The task."""
+        task = await self.host.types(session, asks)
+        await self.host.works(session, says, **works)
+        return task
+
+    async def turn(
+        self, session: str = "ses_a", asks: str = "Do the thing", says: str = "All done.", **works: Any
+    ) -> str:
+        """As ``asked``, and all that follows is done."""
+        task = await self.asked(session, asks, says, **works)
+        await self.sim.settle()
+        return task
+
+    async def goes_on(self, session: str = "ses_a", says: str = "All done.", **works: Any) -> str:
+        """The agent does one more turn, and all that follows is done. The turn."""
+        turn = await self.host.works(session, says, **works)
+        await self.sim.settle()
+        return turn
+
+    async def judging(self, **works: Any) -> str:
+        """A turn that the judge thinks about until ``answered``. The task."""
+        self.llm.hold = asyncio.Event()
+        task = await self.asked(**works)
+        await self.until_asked()
+        return task
+
+    async def answered(self) -> None:
+        """The judge answers, and all that follows is done."""
+        assert self.llm.hold is not None
+        self.llm.hold.set()
+        await self.sim.settle()
+
+    async def restarts(self) -> None:
+        """The daemon is killed, and the host finds the next one."""
+        await self.host.disconnect()
+        await self.sim.kill()
+        await self.host.connect(await self.sim.start())
+
+    def verdict(self, session: str = "ses_a") -> dict[str, Any]:
         found: dict[str, Any] = json.loads(
             (self.workspace / ".reflection" / f"verdict_{session}.json").read_text()
         )
@@ -56,32 +109,27 @@ class World:
 
 @pytest.fixture
 async def w(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
-    daemon = await world.sim.start()
-    await world.host.connect(daemon)
-    yield world
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path).running() as world:
+        yield world
 
 
-@pytest.mark.shows("I2", "I5", "I21")
+@pytest.mark.shows("I2", "I4", "I5", "I21")
 async def test_incomplete_feedback_then_complete(w: World) -> None:
-    """Feedback, a second round that is judged again, complete: a toast and no prompt."""
+    """Feedback, which opens no task, a second round that is judged again, complete: a toast and no prompt."""
     w.llm.add(INCOMPLETE, COMPLETE)
-    await w.host.create("ses_a")
     task = await w.host.types("ses_a")
-    turn = await w.host.works("ses_a")
-    await w.sim.settle()
+    turn = await w.goes_on()
     (prompt,) = w.host.prompts
     assert (prompt.task, prompt.turn, prompt.was_busy) == (task, turn, False)
     assert prompt.text.startswith("## Reflection-3: Task Incomplete (HIGH)")
-    assert w.verdict("ses_a")["state"] == "incomplete"
-    await w.host.works("ses_a", "Now it is done.")
-    await w.sim.settle()
+    assert w.verdict()["state"] == "incomplete"
+    await w.goes_on(says="Now it is done.")
     assert len(w.host.prompts) == 1
     assert w.host.toasts == ["Task complete"]
-    found = w.verdict("ses_a")
+    found, s = w.verdict(), w.sim.daemon.world.sessions.get("ses_a")
     assert (found["state"], found["complete"], found["sessionId"]) == ("complete", True, "ses_a")
+    assert s is not None
+    assert (s.task, s.attempts) == (task, 1)
 
 
 @pytest.mark.shows("I11")
@@ -95,15 +143,10 @@ async def test_feedback_leaves_some_time_after_idle(
     """A person at the terminal has time to step in. It counts from idle, so it is never added to the time
     that the judge takes; where nobody sits nothing waits.
     """
-    w = World(tmp_path)
-    w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
+    w = World(tmp_path, settings="[judge]\nfeedback_delay_s = 60\n")
     await w.host.connect(await w.sim.start(), mode)
     w.llm.add(INCOMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
+    await w.judging()
     w.clock.advance(thinks_s)
     w.llm.hold.set()
     if waits:
@@ -111,8 +154,7 @@ async def test_feedback_leaves_some_time_after_idle(
             await asyncio.sleep(0)
         w.llm.add(COMPLETE)
         await w.host.create("ses_b")
-        await w.host.types("ses_b")
-        await w.host.works("ses_b")
+        await w.asked("ses_b")
         while not w.host.toasts:
             await asyncio.sleep(0.001)
         assert w.host.prompts == []
@@ -128,71 +170,41 @@ async def test_feedback_leaves_some_time_after_idle(
 @pytest.mark.shows("I11")
 async def test_who_steps_in_meanwhile_ends_the_wait(tmp_path: Path) -> None:
     """The feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
-    w = World(tmp_path)
-    w.sim.settings = config.from_text("[judge]\nfeedback_delay_s = 60\n")
-    await w.host.connect(await w.sim.start(), "tui")
-    w.llm.add(INCOMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    while not w.sim.daemon.world.outbox.open():
-        await asyncio.sleep(0)
-    w.llm.add(COMPLETE)
-    await w.host.types("ses_a", "What does it do?")
-    await w.host.works("ses_a")
-    async with asyncio.timeout(50):
-        await w.sim.settle()
-    assert (w.host.prompts, w.verdict("ses_a")["state"]) == ([], "complete")
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, settings="[judge]\nfeedback_delay_s = 60\n").running("tui") as w:
+        w.llm.add(INCOMPLETE)
+        await w.asked()
+        while not w.sim.daemon.world.outbox.open():
+            await asyncio.sleep(0)
+        w.llm.add(COMPLETE)
+        await w.asked(asks="What does it do?")
+        async with asyncio.timeout(50):
+            await w.sim.settle()
+        assert (w.host.prompts, w.verdict()["state"]) == ([], "complete")
 
 
 @pytest.mark.shows("I3", "GUARD-4")
 async def test_an_idle_during_judging_is_not_lost(w: World) -> None:
     """What comes while the judge thinks sets one re-check; the same turn is not judged twice."""
     w.llm.add(COMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
+    await w.judging()
     await w.host.idle("ses_a")
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert len(w.llm.prompts) == 1
-    assert w.verdict("ses_a")["state"] == "complete"
-
-
-@pytest.mark.shows("I4")
-async def test_feedback_is_not_a_human_message(w: World) -> None:
-    """Feedback opens no task and does not reset the attempts."""
-    w.llm.add(INCOMPLETE, {**INCOMPLETE, "missing": [{"item": "other", "cites": "the thing"}]})
-    await w.host.create("ses_a")
-    task = await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    await w.host.works("ses_a", tools=(bash("ls"),))
-    await w.sim.settle()
-    s = w.sim.daemon.world.sessions.get("ses_a")
-    assert s is not None
-    assert (s.task, s.attempts) == (task, 2)
-    assert [p.task for p in w.host.prompts] == [task, task]
+    assert w.verdict()["state"] == "complete"
 
 
 @pytest.mark.shows("I5", "GUARD-5")
 async def test_sixteen_rounds_then_stop(w: World) -> None:
     """Rounds 2, 3 … 16 are judged; the next one stops and tells once."""
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     for n in range(18):
         w.llm.add({**INCOMPLETE, "missing": [{"item": f"step.txt lacks step {n}", "cites": "Do the thing"}]})
         if not w.host.sessions["ses_a"].busy:
             break
         w.clock.advance(600)  # slow enough for the limit of an hour
-        await w.host.works("ses_a", tools=(bash(f"echo {n} > step.txt"),))
-        await w.sim.settle()
+        await w.goes_on(tools=(bash(f"echo {n} > step.txt"),))
     assert len(w.host.prompts) == 16
-    assert w.verdict("ses_a")["state"] == "stopped"
+    assert w.verdict()["state"] == "stopped"
     assert len([t for t in w.host.toasts if t.startswith("Stopped after 16")]) == 1
 
 
@@ -204,8 +216,7 @@ async def rounds_with_progress(w: World, most: int) -> int:
         w.llm.add({**INCOMPLETE, "missing": [{"item": f"step.txt lacks step {n}", "cites": "Do the thing"}]})
         if not w.host.sessions["ses_a"].busy:
             break
-        await w.host.works("ses_a", tools=(bash(f"echo {n} > step.txt"),))
-        await w.sim.settle()
+        await w.goes_on(tools=(bash(f"echo {n} > step.txt"),))
     return len(w.host.prompts) - before
 
 
@@ -214,30 +225,24 @@ async def test_eight_prompts_an_hour_whatever_begins_a_task(w: World) -> None:
     """A program puts words in while the agent works, and the daemon dies in between: the eighth prompt within
     the hour is the last one, and the person is told once. Then they type, and it begins again.
     """
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     assert await rounds_with_progress(w, 3) == 3
-    await w.host.disconnect()
-    await w.sim.kill()
-    await w.host.connect(await w.sim.start())
+    await w.restarts()
     w.host.types_unseen("ses_a", "Do the thing")
     assert await rounds_with_progress(w, 20) == 5
-    assert w.verdict("ses_a")["reason"] == "guard:prompt_limit"
+    assert w.verdict()["reason"] == "guard:prompt_limit"
     told = [t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back 8 times")]
     for _ in range(2):
         w.host.types_unseen("ses_a", "Do the thing")
         await w.host.busy("ses_a")
-        await w.host.works("ses_a")
-        await w.sim.settle()
+        await w.goes_on()
     assert len(w.host.prompts) == 8
     assert [t for t in w.host.toasts if t.startswith("Stopped: the agent was sent")] == told
     assert len(told) == 1
     await w.host.types("ses_a")
     assert await rounds_with_progress(w, 20) == 8
     assert len([t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back")]) == 2
-    for _ in range(
-        2
-    ):  # sixteen within the hour: nothing more is sent, and nothing more is said, whoever types
+    for _ in range(2):  # sixteen within the hour: nothing more is sent or said, whoever types
         await w.host.types("ses_a")
         assert await rounds_with_progress(w, 20) == 0
     assert len([t for t in w.host.toasts if t.startswith("Stopped: the agent was sent back")]) == 2
@@ -251,22 +256,18 @@ async def test_words_that_a_program_puts_in_while_the_judge_thinks(w: World) -> 
     """
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
     await w.host.types("ses_a", "Look around")
     await w.host.answers("ses_a", "", "tool-calls", (bash("ls"),))
-    task = await w.host.types("ses_a")
-    await w.host.works("ses_a", tools=(bash("echo 1 > first.md"),))
+    task = await w.asked(tools=(bash("echo 1 > first.md"),))
     await w.until_asked()
     await w.host.puts_in("ses_a", "Context of another plugin")
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert [p.task for p in w.host.prompts] == [task]
     await w.host.puts_in("ses_a", "Context before the answer")
     await w.host.answers("ses_a", "", "tool-calls", (bash("echo 2 > second.md"),))
     w.host.types_unseen("ses_a", "Context after a call")
     w.llm.add(COMPLETE)
-    await w.host.works("ses_a", "Now it is done.")
-    await w.sim.settle()
+    await w.goes_on(says="Now it is done.")
     found = w.sim.daemon.db.read("SELECT state, task FROM verdicts ORDER BY turn")
     assert found == [("incomplete", task), ("complete", task)]
     assert all(name in w.llm.prompts[-1].text for name in ("first.md", "second.md"))
@@ -275,49 +276,41 @@ async def test_words_that_a_program_puts_in_while_the_judge_thinks(w: World) -> 
 @pytest.mark.shows("I8", "GUARD-6")
 async def test_a_scratch_file_is_no_progress_for_a_judge_that_rewords(w: World) -> None:
     """The judge cites the same each time in other words, the agent edits a file that nobody asked about."""
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     for n, words in enumerate(("do it", "it is not done", "nothing there", "finish it", "go on")):
         w.llm.add({**INCOMPLETE, "missing": [{"item": words, "cites": "Do the thing"}]})
         if not w.host.sessions["ses_a"].busy:
             break
-        await w.host.works("ses_a", tools=(bash(f"echo {n} >> scratch.md"),))
-        await w.sim.settle()
+        await w.goes_on(tools=(bash(f"echo {n} >> scratch.md"),))
     assert len(w.host.prompts) == 2
-    assert w.verdict("ses_a")["reason"] == "guard:no_progress"
+    assert w.verdict()["reason"] == "guard:no_progress"
 
 
-@pytest.mark.shows("I11", "I12", "GUARD-1")
-async def test_esc_after_the_idle_while_the_judge_thinks(w: World) -> None:
-    """The idle came first; the abort within its window drops the verdict."""
+@pytest.mark.shows("I11", "I12", "I21", "I40", "GUARD-1")
+@pytest.mark.parametrize(("esc", "state"), [(True, "stopped"), (False, "skipped")])
+async def test_esc_or_the_off_switch_while_the_judge_thinks(w: World, *, esc: bool, state: str) -> None:
+    """The idle came first; what comes then drops the verdict, and the call is cancelled."""
     w.llm.add(INCOMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
-    await w.host.escapes("ses_a")
-    w.llm.hold.set()
-    await w.sim.settle()
-    assert w.host.prompts == []
-    assert w.verdict("ses_a")["state"] == "stopped"
-    outcomes = w.sim.daemon.db.read("SELECT outcome FROM ledger")
-    assert outcomes == [("cancelled",)]
+    await w.judging()
+    if esc:
+        await w.host.escapes("ses_a")
+    else:
+        await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
+    await w.answered()
+    assert (w.host.prompts, w.verdict()["state"]) == ([], state)
+    assert w.sim.daemon.db.read("SELECT outcome FROM ledger") == [("cancelled",)]
 
 
 @pytest.mark.shows("I13", "GUARD-1")
 async def test_esc_never_disables_the_session(w: World) -> None:
     """A new message within 10 s of Esc is a new task, judged normally."""
     w.llm.add(INCOMPLETE)
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     await w.host.answers("ses_a", "half", finish="")
     await w.host.escapes("ses_a")
     await w.sim.settle()
     w.clock.advance(1)
-    await w.host.types("ses_a", "Do the thing")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.turn(asks="Do the thing")
     assert len(w.host.prompts) == 1
 
 
@@ -325,19 +318,13 @@ async def test_esc_never_disables_the_session(w: World) -> None:
 async def test_a_person_typing_makes_the_verdict_stale(w: World) -> None:
     """Typed while the judge was thinking: nothing is sent for the old task."""
     w.llm.add(INCOMPLETE, COMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
+    await w.judging()
     await w.host.types("ses_a", "never mind, do this")
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert w.host.prompts == []
     w.llm.script.clear()
     w.llm.add(COMPLETE)
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.goes_on()
     assert w.host.prompts == []
     assert w.host.toasts == ["Task complete"]
 
@@ -349,12 +336,10 @@ async def test_child_sessions_are_not_judged(w: World) -> None:
     await w.host.types("ses_p")
     await w.host.create("ses_c", parent="ses_p")
     await w.host.busy("ses_c")
-    await w.host.works("ses_p")
-    await w.sim.settle()
+    await w.goes_on("ses_p")
     assert w.llm.prompts == []
     w.llm.add(COMPLETE)
-    await w.host.works("ses_c")
-    await w.sim.settle()
+    await w.goes_on("ses_c")
     assert len(w.llm.prompts) == 1
     assert not (w.workspace / ".reflection" / "verdict_ses_c.json").exists()
     assert w.verdict("ses_p")["state"] == "complete"
@@ -364,11 +349,9 @@ async def test_child_sessions_are_not_judged(w: World) -> None:
 async def test_open_permission_is_not_idle(w: World) -> None:
     """A permission or question that waits is not the end of the turn; its answer is."""
     w.llm.add(COMPLETE)
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     await w.host.emit("permission.asked", sessionID="ses_a", id="per_1")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.goes_on()
     assert w.llm.prompts == []
     await w.host.emit("permission.replied", sessionID="ses_a", requestID="per_1")
     await w.sim.settle()
@@ -381,27 +364,13 @@ async def test_judge_sessions_are_never_judged(w: World) -> None:
     await w.host.create("ses_j")
     await w.host.emit("judge.created", sessionID="ses_j")
     await w.sim.settle()
-    await w.host.disconnect()
-    await w.sim.kill()
-    await w.host.connect(await w.sim.start())
+    await w.restarts()
     await w.host.emit(
         "session.updated", sessionID="ses_j", info={"id": "ses_j", "title": "renamed by a person"}
     )
-    await w.host.types("ses_j")
-    await w.host.works("ses_j")
-    await w.sim.settle()
+    await w.turn("ses_j")
     assert w.llm.prompts == []
     assert not (w.workspace / ".reflection").exists()
-
-
-async def test_plan_agent_is_left_alone(w: World) -> None:
-    """A plan session is not judged by a model and gets no prompt; the person is awaited."""
-    await w.host.create("ses_a")
-    await w.host.types("ses_a", agent="plan")
-    await w.host.works("ses_a", agent="plan")
-    await w.sim.settle()
-    assert (w.llm.prompts, w.host.prompts) == ([], [])
-    assert w.verdict("ses_a")["state"] == "awaiting_user"
 
 
 @pytest.mark.shows("I21")
@@ -411,44 +380,45 @@ async def test_plan_agent_is_left_alone(w: World) -> None:
         ({"finish": "", "error": {"name": "APIError", "message": "overloaded"}}, "error"),
         ({"finish": "", "error": {"name": "MessageAbortedError", "message": "Aborted"}}, "stopped"),
         ({"finish": ""}, "stopped"),
+        ({"agent": "plan"}, "awaiting_user"),
     ],
 )
-async def test_turns_that_end_badly_have_a_final_verdict(w: World, info: dict[str, Any], state: str) -> None:
-    """Host errors, aborts and unfinished answers: one final verdict, no call, no prompt."""
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a", "", **info)
-    await w.sim.settle()
+async def test_turns_that_no_judge_reads_have_a_final_verdict(
+    w: World, info: dict[str, Any], state: str
+) -> None:
+    """Host errors, aborts, unfinished answers, plans: one final verdict, no call, no prompt."""
+    await w.host.types("ses_a", agent=info.get("agent", "build"))
+    await w.goes_on(says="The plan." if "agent" in info else "", **info)
     assert (w.llm.prompts, w.host.prompts) == ([], [])
-    assert w.verdict("ses_a")["state"] == state
+    assert w.verdict()["state"] == state
 
 
 @pytest.mark.shows("I7")
 async def test_compaction_summary_is_no_turn(w: World) -> None:
     """The idle after a compaction is not the end of a turn; the task goes on under the same id."""
     w.llm.add(INCOMPLETE)
-    await w.host.create("ses_a")
-    task = await w.host.types("ses_a")
-    await w.host.works("ses_a", "summary", summary=True)
-    await w.sim.settle()
+    task = await w.turn(says="summary", summary=True)
     assert w.llm.prompts == []
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.goes_on()
     assert [p.task for p in w.host.prompts] == [task]
 
 
-@pytest.mark.shows("I18")
+@pytest.mark.shows("I18", "I48")
 async def test_unscored_is_quiet_and_kept(w: World) -> None:
-    """Garbage twice → unscored, nothing sent, the raw replies are in the case file."""
-    w.llm.add("no idea", "really, no idea")
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    """Garbage twice → unscored, nothing sent; the raw replies are in the case file, and redacted in the
+    database and counted in the status.
+    """
+    secret = "sk-ant-api03-" + "Ab1" * 20
+    w.llm.add(f"I think so. {secret}", "Really.")
+    await w.turn()
     assert (w.host.prompts, w.host.toasts) == ([], [])
-    assert w.verdict("ses_a")["state"] == "unscored"
+    assert w.verdict()["state"] == "unscored"
     (case,) = (w.workspace / ".reflection").glob("ses_a_*.json")
-    assert [r["text"] for r in json.loads(case.read_text())["replies"]] == ["no idea", "really, no idea"]
+    assert [r["text"][:11] for r in json.loads(case.read_text())["replies"]] == ["I think so.", "Really."]
+    letters = w.sim.daemon.world.dead_letters.newest("ses_a", 10)
+    assert [x.purpose for x in letters] == ["judge.again", "judge"]
+    assert secret not in "".join(x.raw for x in letters)
+    assert w.sim.daemon.status.status()["dead_letters"]["count"] == 2
 
 
 async def test_no_proof_is_quiet_and_never_stops_the_task(tmp_path: Path) -> None:
@@ -458,19 +428,16 @@ async def test_no_proof_is_quiet_and_never_stops_the_task(tmp_path: Path) -> Non
     world = World(tmp_path)
     world.sim.provider = None
     await world.host.connect(await world.sim.start())
-    await world.host.create("ses_a")
     await world.host.types("ses_a", "Add a login page")
     for n in range(5):
-        await world.host.works("ses_a", f"Part {n} is there.", tools=(write(f"part{n}.py"),))
-        await world.sim.settle()
-        found = world.verdict("ses_a")
+        await world.goes_on(says=f"Part {n} is there.", tools=(write(f"part{n}.py"),))
+        found = world.verdict()
         assert (found["state"], found["reward"]) == ("unscored", None)
         assert found["reason"] == "no_proof: no row proves that work is left"
     assert set(world.host.toasts) == {"Stopped; no model judged it"}
     assert world.host.prompts == []
-    await world.host.works("ses_a", tools=(bash("pytest -q", 1, "2 failed, 3 passed in 0.1s"),))
-    await world.sim.settle()
-    assert world.verdict("ses_a")["state"] == "incomplete"
+    await world.goes_on(tools=(bash("pytest -q", 1, "2 failed, 3 passed in 0.1s"),))
+    assert world.verdict()["state"] == "incomplete"
     assert len(world.host.prompts) == 1
     await world.host.disconnect()
     await world.sim.stop()
@@ -481,12 +448,9 @@ async def test_same_first_eight_characters(w: World) -> None:
     """Two sessions with the same 8 characters: each has its own file, the alias is stale for both."""
     w.llm.add(COMPLETE, INCOMPLETE)
     for name in ("ses_12345", "ses_12346"):
-        await w.host.create(name)
         await w.host.types(name)
-    await w.host.works("ses_12345")
-    await w.sim.settle()
-    await w.host.works("ses_12346")
-    await w.sim.settle()
+    await w.goes_on("ses_12345")
+    await w.goes_on("ses_12346")
     assert w.verdict("ses_12345")["state"] == "complete"
     assert w.verdict("ses_12346")["state"] == "incomplete"
     assert w.verdict("ses_1234")["timestamp"] == 0
@@ -496,10 +460,7 @@ async def test_same_first_eight_characters(w: World) -> None:
 async def test_killed_after_sending_is_not_sent_twice(w: World) -> None:
     """The prompt went out, the result was lost with the daemon: looked up, not resent."""
     w.llm.add(INCOMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.turn()
     assert len(w.host.prompts) == 1
     w.sim.daemon.db._conn.execute("UPDATE outbox SET status = 'sent'")
     await w.host.disconnect()
@@ -514,14 +475,9 @@ async def test_killed_after_sending_is_not_sent_twice(w: World) -> None:
 async def test_restart_keeps_the_guards(w: World) -> None:
     """A guard that forgets is a loop: attempts, open items and finality survive kill -9."""
     w.llm.add(INCOMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.turn()
     before = w.sim.daemon.world.sessions.get("ses_a")
-    await w.host.disconnect()
-    await w.sim.kill()
-    await w.host.connect(await w.sim.start())
+    await w.restarts()
     await w.sim.settle()
     after = w.sim.daemon.world.sessions.get("ses_a")
     assert before is not None
@@ -537,7 +493,6 @@ async def test_off_switch_hits_only_its_session_and_project(w: World) -> None:
     """Off for one session leaves its sibling alone; on brings it back."""
     w.llm.add(COMPLETE, COMPLETE)
     for name in ("ses_a", "ses_b"):
-        await w.host.create(name)
         await w.host.types(name)
     await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
     for name in ("ses_a", "ses_b"):
@@ -546,14 +501,10 @@ async def test_off_switch_hits_only_its_session_and_project(w: World) -> None:
     assert len(w.llm.prompts) == 1
     assert not (w.workspace / ".reflection" / "verdict_ses_a.json").exists()
     await w.sim.daemon.engine.intake.switch(on=False, directory=str(w.workspace))
-    await w.host.types("ses_b")
-    await w.host.works("ses_b")
-    await w.sim.settle()
+    await w.turn("ses_b")
     assert len(w.llm.prompts) == 1
     await w.sim.daemon.engine.intake.switch(on=True, directory=str(w.workspace))
-    await w.host.types("ses_b")
-    await w.host.works("ses_b")
-    await w.sim.settle()
+    await w.turn("ses_b")
     assert len(w.llm.prompts) == 2
 
 
@@ -576,10 +527,8 @@ async def test_a_session_that_is_deleted_as_soon_as_it_is_idle_has_its_verdict(w
     """Both come in one batch, so its messages can't be read any more. A judged turn keeps its verdict."""
     w.llm.add(COMPLETE)
     for name in ("ses_a", "ses_b"):
-        await w.host.create(name)
         await w.host.types(name)
-    await w.host.works("ses_b")
-    await w.sim.settle()
+    await w.goes_on("ses_b")
     w.host.mute = True
     await w.host.works("ses_a")
     for name in ("ses_a", "ses_b"):
@@ -587,14 +536,13 @@ async def test_a_session_that_is_deleted_as_soon_as_it_is_idle_has_its_verdict(w
     w.host.mute = False
     await w.host.flush()
     await w.sim.settle()
-    assert (w.verdict("ses_a")["state"], w.verdict("ses_a")["reason"]) == ("skipped", "guard:deleted")
+    assert (w.verdict()["state"], w.verdict()["reason"]) == ("skipped", "guard:deleted")
     assert w.verdict("ses_b")["state"] == "complete"
     assert len(w.llm.prompts) == 1
 
 
 async def test_an_old_idle_is_not_acted_on(w: World) -> None:
     """Events replayed an hour late end in a verdict file and prompt nobody."""
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     w.host.mute = True
     await w.host.works("ses_a")
@@ -603,7 +551,7 @@ async def test_an_old_idle_is_not_acted_on(w: World) -> None:
     await w.host.flush()
     await w.sim.settle()
     assert (w.llm.prompts, w.host.prompts) == ([], [])
-    assert w.verdict("ses_a")["state"] == "skipped"
+    assert w.verdict()["state"] == "skipped"
 
 
 @pytest.mark.shows("I22")
@@ -611,9 +559,7 @@ async def test_a_new_task_makes_the_old_verdict_stale(w: World) -> None:
     """An older turn's "complete" never looks fresh while the next turn runs."""
     w.llm.add(COMPLETE)
     await w.host.create("ses_longer_id")
-    await w.host.types("ses_longer_id")
-    await w.host.works("ses_longer_id")
-    await w.sim.settle()
+    await w.turn("ses_longer_id")
     assert w.verdict("ses_long")["timestamp"] == w.clock.ms
     w.clock.advance(5)
     await w.host.types("ses_longer_id", "and now this")
@@ -625,11 +571,7 @@ async def test_a_new_task_makes_the_old_verdict_stale(w: World) -> None:
 async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
     """Orders go to the instance that had the session busy, never to its neighbour."""
     w.llm.add(INCOMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
+    await w.judging()
     await w.host.disconnect()
     await w.sim.kill()
     w.llm.hold = None
@@ -639,27 +581,20 @@ async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
     await other.connect(await w.sim.start())
     await w.sim.settle()
     assert (other.prompts, other.toasts) == ([], [])
-    assert w.verdict("ses_a")["state"] == "incomplete"
+    assert w.verdict()["state"] == "incomplete"
     await other.disconnect()
 
 
 @pytest.mark.shows("GUARD-9")
 async def test_spend_limit(tmp_path: Path) -> None:
     """Over the limit no model is asked; the rules judge and say so; the person is told once."""
-    world = World(tmp_path)
-    world.sim.settings = config.from_text("[spend]\ntokens_per_day = 5000")
-    await world.host.connect(await world.sim.start())
-    world.llm.add(COMPLETE, COMPLETE)
-    await world.host.create("ses_a")
-    for n in range(4):
-        await world.host.types("ses_a", f"Write down number {n}")
-        await world.host.works("ses_a", "It is written down.")
-        await world.sim.settle()
-    assert len(world.llm.prompts) == 2, "of an unknown price, and a call may take 1,500 tokens"
-    assert world.verdict("ses_a")["judge"]["provider"] == "offline"
-    assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path, settings="[spend]\ntokens_per_day = 5000").running() as world:
+        world.llm.add(COMPLETE, COMPLETE)
+        for n in range(4):
+            await world.turn(asks=f"Write down number {n}", says="It is written down.")
+        assert len(world.llm.prompts) == 2, "of an unknown price, and a call may take 1,500 tokens"
+        assert world.verdict()["judge"]["provider"] == "offline"
+        assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
 
 
 @pytest.mark.shows("I16", "I21")
@@ -680,54 +615,29 @@ async def test_a_child_whose_host_died_does_not_block_its_parent(w: World) -> No
     await again.disconnect()
 
 
-@pytest.mark.shows("I21", "I40")
-async def test_switched_off_while_judging(w: World) -> None:
-    """The turn that was being judged ends as skipped; nothing is sent."""
-    w.llm.add(INCOMPLETE)
-    w.llm.hold = asyncio.Event()
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
-    await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
-    w.llm.hold.set()
-    await w.sim.settle()
-    assert w.host.prompts == []
-    assert w.verdict("ses_a")["reason"] == "guard:off"
-
-
 @pytest.mark.shows("I21")
 async def test_a_judge_that_breaks_ends_the_turn_in_error(w: World) -> None:
     """A bug while judging costs one verdict, which says so; the next task is judged."""
     w.llm.add(ValueError("a bug"), COMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    found = w.verdict("ses_a")
+    await w.turn()
+    found = w.verdict()
     assert (found["state"], found["reason"]) == ("error", "a bug of reflectd: ValueError")
-    await w.host.types("ses_a", "again")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    assert w.verdict("ses_a")["state"] == "complete"
+    await w.turn(asks="again")
+    assert w.verdict()["state"] == "complete"
 
 
 @pytest.mark.shows("I42")
 async def test_a_verdict_recorded_twice_stops_nothing(w: World) -> None:
     """A turn that has its verdict keeps it; the store goes on taking events."""
     w.llm.add(COMPLETE, COMPLETE)
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
-    turn = await w.host.works("ses_a")
-    await w.sim.settle()
+    turn = await w.goes_on()
     s = w.sim.daemon.world.sessions.get("ses_a")
     assert s is not None
     w.sim.daemon.world.sessions.put(replace(s, final=""))
     w.sim.daemon.engine.schedule.supersede(replace(s, turn=turn, phase="judging"), "busy")
     await w.sim.settle()
-    await w.host.types("ses_a", "more")
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.turn(asks="more")
     states = w.sim.daemon.db.read("SELECT state FROM verdicts ORDER BY at, turn")
     assert states == [("complete",), ("complete",)]
 
@@ -747,15 +657,12 @@ async def test_own_prompts_and_project_rules_reach_the_judge(
     (world.workspace / "AGENTS.md").write_text("# Checks\n\nRun `make check` before every commit.\n")
     await world.host.connect(await world.sim.start())
     world.llm.add(COMPLETE, COMPLETE)
-    await world.host.create("ses_a")
     for own in ("", "Judge like my grandmother."):
         if own:
             mine = tmp_path / "config" / "reflectd" / "prompts"
             mine.mkdir(parents=True)
             (mine / "judge.txt").write_text(own)
-        await world.host.types("ses_a")
-        await world.host.works("ses_a")
-        await world.sim.settle()
+        await world.turn()
     first, second = world.llm.prompts
     assert first.system.startswith("You judge whether a coding agent may stop.")
     assert second.system == "Judge like my grandmother."
@@ -764,40 +671,16 @@ async def test_own_prompts_and_project_rules_reach_the_judge(
     await world.sim.stop()
 
 
-@pytest.mark.shows("I18", "I48")
-async def test_dead_letters_are_kept_and_counted(w: World) -> None:
-    """Replies that broke the form are in the database, redacted, and in the status."""
-    secret = "sk-ant-api03-" + "Ab1" * 20
-    w.llm.add(f"I think so. {secret}", "Really.")
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    assert w.verdict("ses_a")["state"] == "unscored"
-    letters = w.sim.daemon.world.dead_letters.newest("ses_a", 10)
-    assert [x.purpose for x in letters] == ["judge.again", "judge"]
-    assert secret not in "".join(x.raw for x in letters)
-    assert w.sim.daemon.status.status()["dead_letters"]["count"] == 2
-    assert not w.host.prompts
-
-
 @pytest.mark.shows("I2")
 async def test_feedback_that_only_a_model_wants_gets_a_second_look(tmp_path: Path) -> None:
     """Where the setting wants one, the stop was defended: a toast names what was found, and nobody is
     prompted.
     """
-    w = World(tmp_path)
-    w.sim.settings = config.from_text("[judge]\nsecond_look = 'always'")
-    await w.host.connect(await w.sim.start())
-    w.llm.add(INCOMPLETE)
-    w.llm.second = {"defended": True, "reasons": "It was optional."}
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    assert len(w.llm.seconds) == 1
-    assert w.verdict("ses_a")["state"] == "complete"
-    assert w.host.toasts == ["Task complete: do it"]
-    assert not w.host.prompts
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, settings="[judge]\nsecond_look = 'always'").running() as w:
+        w.llm.add(INCOMPLETE)
+        w.llm.second = {"defended": True, "reasons": "It was optional."}
+        await w.turn()
+        assert len(w.llm.seconds) == 1
+        assert w.verdict()["state"] == "complete"
+        assert w.host.toasts == ["Task complete: do it"]
+        assert not w.host.prompts

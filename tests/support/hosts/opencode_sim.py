@@ -144,7 +144,9 @@ class SimHost:
         return s
 
     async def types(self, session: str, text: str = "Do the thing", agent: str = "build") -> str:
-        """A person types; the agent starts."""
+        """A person types, in a new session if there is none of this id; the agent starts."""
+        if session not in self.sessions:
+            await self.create(session)
         message = self._add(session, "user", text, agent=agent)
         self.aborted.discard(session)
         await self.emit("chat.message", sessionID=session, messageID=message, agent=agent, human=True)
