@@ -132,7 +132,6 @@ async def test_sessions_of_a_host_that_is_there_are_left_alone(box: Box) -> None
     await box.restart()
     host = SimHost(str(box.work), box.clock)
     await host.connect(box.sim.daemon)
-    await host.create("s1")
     await host.types("s1")
     await box.sim.settle()
     await box.look(10_000)
@@ -173,7 +172,6 @@ async def test_an_idle_that_was_overlooked_is_judged(box: Box) -> None:
     host = SimHost(str(box.work), box.clock)
     await host.connect(box.sim.daemon)
     for session in ("s1", "s2"):
-        await host.create(session)
         await host.types(session)
         await host.answers(session)
         host.sessions[session].busy = False
@@ -198,7 +196,6 @@ async def test_a_turn_left_judging_is_judged_once_more_when_its_host_is_there(bo
     host = SimHost(str(box.work), box.clock)
     await host.connect(box.sim.daemon)
     for session in ("s1", "s2"):
-        await host.create(session)
         await host.types(session)
         await host.answers(session)
         host.sessions[session].busy = False

@@ -22,8 +22,8 @@ from daemon.store.db import Statement
 from daemon.store.jobs import Job
 from daemon.store.retention import DAY_MS
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.test_round import COMPLETE, World
 from tests.support.hosts.opencode_sim import SimDaemon
+from tests.support.hosts.world import COMPLETE, World
 
 COUNT = ("INSERT INTO instances (id, seq, updated) VALUES (?, 1, 1)", [("done",)])
 
@@ -150,27 +150,25 @@ async def test_a_database_that_takes_nothing_is_not_asked_all_the_time(site: Sit
 async def test_work_waits_for_judging(tmp_path: Path) -> None:
     """A turn that is judged comes first; the job is done when it has its verdict."""
     hired: list[Worker] = []
-    w = World(tmp_path, features=(*FEATURES, lambda parts: hired.append(Worker(parts)) or hired[0]))
-    await w.host.connect(await w.sim.start())
-    await w.sim.settle()
-    w.llm.hold = asyncio.Event()
-    w.llm.add(COMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.until_asked()
-    jobs = w.sim.daemon.engine.jobs
-    await w.sim.daemon.db.commit(jobs.statement("dig", "1", lane="pit"))
-    jobs.wake()
-    while "pit" not in jobs._lanes:
-        await asyncio.sleep(0.001)
-    assert hired[0].did == []
-    w.llm.hold.set()
-    await w.sim.settle()
-    assert hired[0].did == ["dig 1"]
-    assert w.verdict("ses_a")["state"] == "complete"
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(
+        tmp_path, features=(*FEATURES, lambda parts: hired.append(Worker(parts)) or hired[0])
+    ).running() as w:
+        await w.sim.settle()
+        w.llm.hold = asyncio.Event()
+        w.llm.add(COMPLETE)
+        await w.host.types("ses_a")
+        await w.host.works("ses_a")
+        await w.until_asked()
+        jobs = w.sim.daemon.engine.jobs
+        await w.sim.daemon.db.commit(jobs.statement("dig", "1", lane="pit"))
+        jobs.wake()
+        while "pit" not in jobs._lanes:
+            await asyncio.sleep(0.001)
+        assert hired[0].did == []
+        w.llm.hold.set()
+        await w.sim.settle()
+        assert hired[0].did == ["dig 1"]
+        assert w.verdict()["state"] == "complete"
 
 
 @pytest.mark.shows("I42")

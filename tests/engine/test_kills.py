@@ -26,8 +26,8 @@ from daemon.judge.case import Case
 from daemon.store.db import Statement
 from daemon.store.jobs import Job
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.test_round import COMPLETE, INCOMPLETE
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash
+from tests.support.hosts.world import COMPLETE, INCOMPLETE
 
 SESSIONS = tuple(f"ses_{n}" for n in range(6))
 KILLS = 3

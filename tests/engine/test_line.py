@@ -5,24 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import pytest
-
 from daemon.core.session import Session
 from daemon.engine.status import line
-from tests.engine.test_round import COMPLETE, INCOMPLETE, QUESTION, World
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, QUESTION, World
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-
-@pytest.fixture
-async def w(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
-    await world.host.connect(await world.sim.start())
-    yield world
-    await world.host.disconnect()
-    await world.sim.stop()
+    pass
 
 
 def told(w: World, session: str = "", directory: str = "") -> tuple[str, int, int]:
@@ -46,13 +34,11 @@ async def test_the_line_follows_a_session(w: World) -> None:
     await w.host.works("ses_a")
     await w.until_asked()
     assert told(w) == ("judging", 0, 0)
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert told(w)[1] == 1, "it was sent back once"
     await w.host.busy("ses_a")
     assert told(w) == ("working", 1, 0)
-    await w.host.works("ses_a", "Now it is done.")
-    await w.sim.settle()
+    await w.goes_on(says="Now it is done.")
     assert told(w) == ("complete", 1, 0)
 
 
@@ -60,10 +46,7 @@ async def test_who_waits_is_counted_over_all_folders(w: World) -> None:
     """A session whose turn ended with a question waits, until a person types or it is switched off."""
     for session in ("ses_a", "ses_b"):
         w.llm.add(QUESTION)
-        await w.host.create(session)
-        await w.host.types(session)
-        await w.host.works(session, "Which of the two shall I take, the first or the second?")
-        await w.sim.settle()
+        await w.turn(session, says="Which of the two shall I take, the first or the second?")
     assert told(w, "ses_a") == ("waiting", 0, 2)
     assert told(w, directory="/elsewhere") == ("none", 0, 2)
     await w.host.types("ses_a", "The first.")
@@ -77,7 +60,6 @@ async def test_who_waits_is_counted_over_all_folders(w: World) -> None:
 async def test_a_stuck_agent_is_told_of(w: World) -> None:
     """As long as it works on the same task and the person was told that it seems stuck."""
     world = w.sim.daemon.world
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     for stuck, state in (({"ses_a": "it repeats itself"}, "stuck"), ({"ses_b": "silent"}, "working")):
         assert line(world, stuck, "ses_a", "")["state"] == state

@@ -40,7 +40,6 @@ async def asked(folder: Path, text: str) -> dict[str, set[str]]:
     daemon = await sim.start()
     try:
         await host.connect(daemon)
-        await host.create("ses_o")
         await host.types("ses_o")
         await host.works("ses_o", tools=(write("a.py"),))
         claude = ClaudeSim(daemon, sim.clock, workspace, "ses_c")

@@ -14,7 +14,7 @@ from daemon.engine.engine import Engine
 from daemon.engine.feature import Feature
 from daemon.engine.hosts.host import QUEUE, Instance
 from daemon.engine.offering import CHARS
-from tests.engine.test_round import World
+from tests.support.hosts.world import World
 
 
 class Talks(Feature):

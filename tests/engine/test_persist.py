@@ -16,8 +16,8 @@ from daemon.core.session import Session, settled
 from daemon.core.verdict import Verdict
 from daemon.store import verdicts
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.test_round import COMPLETE, INCOMPLETE, World
 from tests.support.hosts.opencode_sim import SimDaemon
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
 
 DECIDED = settled(Session(id="decided", task="t"), "turn", "incomplete", "judged")
 VERDICT = Verdict("decided", "t", "turn", "incomplete", 1)
@@ -168,40 +168,36 @@ TORN = (
 @pytest.mark.shows("I21", "I42")
 async def test_killed_while_a_decision_waits_for_the_disk(tmp_path: Path) -> None:
     """Nothing was stored and nothing was sent; after the restart the turn is judged again."""
-    w = World(tmp_path)
-    await w.host.connect(await w.sim.start())
-    await w.host.create("ses_a")
-    await w.host.create("ses_b")
-    await w.host.types("ses_a")
-    await w.sim.settle()
-    w.llm.hold = asyncio.Event()
-    w.llm.add(INCOMPLETE)
-    await w.host.works("ses_a")
-    await w.until_asked()
-    lock = sqlite3.connect(w.sim.daemon.paths.database, isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    w.llm.hold.set()
-    while not w.sim.daemon.engine.commit._active:
+    async with World(tmp_path).running() as w:
+        await w.host.create("ses_a")
+        await w.host.create("ses_b")
+        await w.host.types("ses_a")
+        await w.sim.settle()
+        w.llm.hold = asyncio.Event()
+        w.llm.add(INCOMPLETE)
+        await w.host.works("ses_a")
+        await w.until_asked()
+        lock = sqlite3.connect(w.sim.daemon.paths.database, isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        w.llm.hold.set()
+        await w.until(lambda: w.sim.daemon.engine.commit._active)
+        w.host.deaf = True
+        typing = asyncio.create_task(w.host.types("ses_b"))
         await asyncio.sleep(0)
-    w.host.deaf = True
-    typing = asyncio.create_task(w.host.types("ses_b"))
-    await asyncio.sleep(0)
-    await w.host.disconnect()
-    typing.cancel()
-    await asyncio.gather(typing, return_exceptions=True)
-    killed = asyncio.create_task(w.sim.kill())
-    await asyncio.sleep(0)
-    lock.execute("ROLLBACK")
-    lock.close()
-    await killed
-    w.llm.hold = None
-    w.llm.add(COMPLETE)
-    w.host.deaf = False
-    w.host.prompts.clear()
-    await w.host.connect(await w.sim.start())
-    await w.sim.settle()
-    assert w.verdict("ses_a")["state"] in {"complete", "incomplete"}
-    rows = w.sim.daemon.db.read("SELECT turn, state FROM verdicts WHERE session = 'ses_a'")
-    assert len(rows) == 1
-    await w.host.disconnect()
-    await w.sim.stop()
+        await w.host.disconnect()
+        typing.cancel()
+        await asyncio.gather(typing, return_exceptions=True)
+        killed = asyncio.create_task(w.sim.kill())
+        await asyncio.sleep(0)
+        lock.execute("ROLLBACK")
+        lock.close()
+        await killed
+        w.llm.hold = None
+        w.llm.add(COMPLETE)
+        w.host.deaf = False
+        w.host.prompts.clear()
+        await w.host.connect(await w.sim.start())
+        await w.sim.settle()
+        assert w.verdict()["state"] in {"complete", "incomplete"}
+        rows = w.sim.daemon.db.read("SELECT turn, state FROM verdicts WHERE session = 'ses_a'")
+        assert len(rows) == 1

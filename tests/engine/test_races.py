@@ -10,26 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.engine.features.test_stuck import INCOMPLETE, World, answer
+from tests.engine.features.test_stuck import answer
 from tests.support.hosts.opencode_sim import SimHost, bash
-
-
-@pytest.fixture
-async def w(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
-    await world.host.connect(await world.sim.start())
-    yield world
-    await world.host.disconnect()
-    await world.sim.stop()
+from tests.support.hosts.world import INCOMPLETE, World
 
 
 async def _ignored(w: World) -> None:
     """Feedback went out, and the agent did not begin."""
-    await w.begin()
+    await w.host.types("ses_a")
     w.host.ignores = True
     w.llm.add(INCOMPLETE)
-    await w.host.works("ses_a", "Half done.", tools=(bash("ls"),))
-    await w.sim.settle()
+    await w.goes_on(says="Half done.", tools=(bash("ls"),))
 
 
 # --- a watch is never lost ----------------------------------------------------------------------------
@@ -39,7 +30,7 @@ async def _ignored(w: World) -> None:
 @pytest.mark.parametrize("killed", [True, False], ids=["daemon killed", "stream broke"])
 async def test_a_working_session_is_watched_again(w: World, killed: bool) -> None:
     """An agent that worked when the daemon died, or the stream broke, is noticed when it stalls."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "I am about", finish="")
     await w.sim.settle()
     await w.host.disconnect()
@@ -73,7 +64,6 @@ async def test_switched_on_while_it_works(w: World, target: str) -> None:
 @pytest.mark.shows("I13")
 async def test_the_late_error_of_an_older_answer(w: World) -> None:
     """Esc on the task before says nothing about this one, which is watched as ever."""
-    await w.host.create("ses_a")
     await w.host.types("ses_a")
     old = await w.host.answers("ses_a", "", finish="")
     await w.host.idle("ses_a")
@@ -112,15 +102,16 @@ async def slow(w: World) -> AsyncIterator[SlowHost]:
     await host.disconnect()
 
 
-@pytest.mark.shows("I14")
-async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
-    """Messages read before the person typed do not bring the old task back; nothing is sent."""
+@pytest.mark.shows("I10", "I14")
+@pytest.mark.parametrize("what", ["a person types", "the agent goes on"])
+async def test_what_happens_while_the_messages_are_read(w: World, slow: SlowHost, what: str) -> None:
+    """Messages read before it do not bring the old task back or make the agent look idle; nothing is sent."""
     await _ignored(w)
 
-    async def types() -> None:
-        await slow.types("ses_a", "Something else")
+    async def happens() -> None:
+        await (slow.types("ses_a", "Something else") if what == "a person types" else slow.busy("ses_a"))
 
-    slow.then = types
+    slow.then = happens
     await w.sim.later(31)
     s = w.sim.daemon.world.sessions.get("ses_a")
     assert s is not None
@@ -128,40 +119,22 @@ async def test_a_person_who_types_while_the_messages_are_read(w: World, slow: Sl
     assert not [o for o in slow.orders if o["kind"] == "nudge"]
 
 
-@pytest.mark.shows("I10")
-async def test_work_that_begins_while_the_messages_are_read(w: World, slow: SlowHost) -> None:
-    """Messages read before the agent went on do not make it look idle; no nudge leaves."""
-    await _ignored(w)
-
-    async def begins() -> None:
-        await slow.busy("ses_a")
-
-    slow.then = begins
-    await w.sim.later(31)
-    s = w.sim.daemon.world.sessions.get("ses_a")
-    assert s is not None
-    assert (s.busy, s.nudges) == (True, 0)
-    assert not [o for o in slow.orders if o["kind"] == "nudge"]
-
-
 @pytest.mark.shows("I14", "I40")
 @pytest.mark.parametrize("when", ["off", "person types"])
 async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: str) -> None:
     """An answer about a session that was switched off, or has a new task, is not told."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "I am about", finish="")
     w.llm.add(answer("genuinely_stuck"))
     w.llm.hold = asyncio.Event()
     w.clock.advance(36)
     w.sim.daemon.engine.timers.wake()
-    while not w.llm.prompts:
-        await asyncio.sleep(0.001)
+    await w.until_asked()
     if when == "off":
         await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
     else:
         await w.host.types("ses_a", "Something else")
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert w.host.toasts == []
 
 
@@ -171,7 +144,7 @@ async def test_what_happens_while_a_model_thinks_about_silence(w: World, when: s
 @pytest.mark.shows("I8", "I41")
 async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> None:
     """A session that is silent all day and never called stuck costs a bounded number of calls."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "I am about", finish="")
     w.llm.add(*[answer("working") for _ in range(200)])
     for _ in range(150):
@@ -188,7 +161,6 @@ async def test_a_silent_session_is_asked_about_a_few_times_only(w: World) -> Non
 async def test_hosts_that_died_leave_no_watches(w: World, told: bool) -> None:
     """Sessions whose host went away while they worked are not looked at for ever."""
     for n in range(30):
-        await w.host.create(f"ses_{n:03}")
         await w.host.types(f"ses_{n:03}")
     w.llm.add(*[answer("genuinely_stuck") for _ in range(30)])
     await w.sim.later(36 if told else 1)
@@ -200,37 +172,29 @@ async def test_hosts_that_died_leave_no_watches(w: World, told: bool) -> None:
 
 async def test_switched_off_loops_are_not_named(tmp_path: Path) -> None:
     """`stuck.enabled = false`: repetition is neither named nor a reason to stop."""
-    w = World(tmp_path, "[stuck]\nenabled = false\n")
-    await w.host.connect(await w.sim.start())
-    await w.begin()
-    for _ in range(2):
-        w.llm.add(INCOMPLETE)
-        calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
-        await w.host.works("ses_a", "Still failing, trying again", tools=calls)
-        await w.sim.settle()
-    assert w.host.prompts
-    assert not [p for p in w.host.prompts if "You repeat yourself" in p.text]
-    s = w.sim.daemon.world.sessions.get("ses_a")
-    assert s is not None
-    assert s.loop == ""
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, "[stuck]\nenabled = false\n").running() as w:
+        await w.host.types("ses_a")
+        for _ in range(2):
+            w.llm.add(INCOMPLETE)
+            calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
+            await w.goes_on(says="Still failing, trying again", tools=calls)
+        assert w.host.prompts
+        assert not [p for p in w.host.prompts if "You repeat yourself" in p.text]
+        s = w.sim.daemon.world.sessions.get("ses_a")
+        assert s is not None
+        assert s.loop == ""
 
 
 @pytest.mark.shows("I42")
 @pytest.mark.parametrize(("away_s", "prompts"), [(120, 1), (1200, 0)])
 async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, prompts: int) -> None:
     """Feedback without an outcome is carried out when its host comes back, but not much later."""
-    await w.begin()
+    await w.host.types("ses_a")
     w.host.deaf_to = "feedback"
     w.llm.add(INCOMPLETE)
     await w.host.works("ses_a", "Half done.", tools=(bash("ls"),))
-    for _ in range(400):
-        if w.sim.daemon.world.outbox.open("ses_a"):
-            break
-        await asyncio.sleep(0.005)
-    await w.host.disconnect()
-    await w.sim.kill()
+    await w.until(lambda: w.sim.daemon.world.outbox.open("ses_a"))
+    await w.killed()
     w.clock.advance(away_s)
     w.host.deaf_to = ""
     await w.host.connect(await w.sim.start())
@@ -241,16 +205,14 @@ async def test_a_prompt_that_waited_too_long_is_dropped(w: World, away_s: int, p
 @pytest.mark.shows("I8")
 async def test_feedback_that_was_not_stored_named_no_loop(w: World) -> None:
     """With a full disk the agent is not told of its loop, so the loop does not end the task later."""
-    await w.begin()
+    await w.host.types("ses_a")
     w.llm.add(INCOMPLETE)
     w.llm.hold = asyncio.Event()
     calls = tuple(bash("npm test", 1, "boom") for _ in range(8))
     await w.host.works("ses_a", "Still failing, trying again", tools=calls)
-    while not w.llm.prompts:
-        await asyncio.sleep(0.001)
+    await w.until_asked()
     w.sim.daemon.db._conn.execute("PRAGMA query_only = 1")
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     s = w.sim.daemon.world.sessions.get("ses_a")
     assert s is not None
     assert (w.host.prompts, s.loop, s.attempts) == ([], "", 0)

@@ -17,9 +17,9 @@ from daemon.engine.hosts.host import READS
 from daemon.engine.recover import LOOKED_AFTER
 from daemon.store import outbox
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.test_round import COMPLETE
 from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
+from tests.support.hosts.world import COMPLETE
 
 MANY = 12_000
 STARTS = 20
@@ -93,7 +93,6 @@ async def test_a_toast_of_a_host_that_died_is_over(sim: SimDaemon, tmp_path: Pat
     host = SimHost(str(tmp_path / "work"), sim.clock)
     host.deaf_to = "toast"
     await host.connect(sim.daemon)
-    await host.create("ses_a")
     await host.types("ses_a")
     await host.works("ses_a")
     while not sim.daemon.world.outbox.open("ses_a"):
@@ -136,7 +135,6 @@ async def test_a_host_that_is_back_is_asked_for_a_few_sessions_at_once(
     host = Slow(str(tmp_path / "work"), sim.clock)
     await host.connect(sim.daemon)
     for name in names:
-        await host.create(name)
         await host.types(name)
     await host.disconnect()
     await sim.kill()
@@ -166,7 +164,6 @@ async def test_who_waits_for_a_host_that_goes_away_is_not_kept(sim: SimDaemon, t
     host = Slow(str(tmp_path / "work"), sim.clock)
     await host.connect(sim.daemon)
     for n in range(2 * READS):
-        await host.create(f"s{n:02d}")
         await host.types(f"s{n:02d}")
         await host.works(f"s{n:02d}")
     await host.disconnect()

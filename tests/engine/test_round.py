@@ -3,114 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon import config
-from daemon.app import FEATURES
-from daemon.engine.engine import MakeFeature
 from daemon.engine.hosts.host import Mode
-from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
-
-INCOMPLETE = {
-    "complete": False,
-    "severity": "HIGH",
-    "missing": [{"item": "do it", "cites": "Do the thing"}],
-    "feedback": "Do it.",
-}
-COMPLETE = {"complete": True, "severity": "NONE"}
-QUESTION = {"complete": False, "severity": "NONE"}
-
-
-class World:
-    """A daemon, a host, a scripted judge."""
-
-    def __init__(
-        self, folder: Path, features: Sequence[MakeFeature] = FEATURES, settings: str | None = None
-    ) -> None:
-        self.clock = FakeClock()
-        self.llm = ScriptedLLM()
-        self.workspace = folder / "work"
-        self.workspace.mkdir()
-        chosen = config.from_text(settings) if settings is not None else None
-        self.sim = SimDaemon(folder, self.clock, self.llm, chosen, features)
-        self.host = SimHost(str(self.workspace), self.clock)
-
-    @contextlib.asynccontextmanager
-    async def running(self, mode: Mode = "serve") -> AsyncIterator[World]:
-        """The daemon runs and the host is connected."""
-        await self.host.connect(await self.sim.start(), mode)
-        yield self
-        await self.host.disconnect()
-        await self.sim.stop()
-
-    async def asked(
-        self, session: str = "ses_a", asks: str = "Do the thing", says: str = "All done.", **works: Any
-    ) -> str:
-        """A person types and the agent does a whole turn; the judge may still think. The task."""
-        task = await self.host.types(session, asks)
-        await self.host.works(session, says, **works)
-        return task
-
-    async def turn(
-        self, session: str = "ses_a", asks: str = "Do the thing", says: str = "All done.", **works: Any
-    ) -> str:
-        """As ``asked``, and all that follows is done."""
-        task = await self.asked(session, asks, says, **works)
-        await self.sim.settle()
-        return task
-
-    async def goes_on(self, session: str = "ses_a", says: str = "All done.", **works: Any) -> str:
-        """The agent does one more turn, and all that follows is done. The turn."""
-        turn = await self.host.works(session, says, **works)
-        await self.sim.settle()
-        return turn
-
-    async def judging(self, **works: Any) -> str:
-        """A turn that the judge thinks about until ``answered``. The task."""
-        self.llm.hold = asyncio.Event()
-        task = await self.asked(**works)
-        await self.until_asked()
-        return task
-
-    async def answered(self) -> None:
-        """The judge answers, and all that follows is done."""
-        assert self.llm.hold is not None
-        self.llm.hold.set()
-        await self.sim.settle()
-
-    async def restarts(self) -> None:
-        """The daemon is killed, and the host finds the next one."""
-        await self.host.disconnect()
-        await self.sim.kill()
-        await self.host.connect(await self.sim.start())
-
-    def verdict(self, session: str = "ses_a") -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            (self.workspace / ".reflection" / f"verdict_{session}.json").read_text()
-        )
-        return found
-
-    async def until_asked(self, n: int = 1) -> None:
-        """Until the judge was asked ``n`` times."""
-        for _ in range(2000):
-            if len(self.llm.prompts) >= n:
-                return
-            await asyncio.sleep(0.001)
-        raise AssertionError(f"the judge was asked {len(self.llm.prompts)} times, not {n}")
-
-
-@pytest.fixture
-async def w(tmp_path: Path) -> AsyncIterator[World]:
-    async with World(tmp_path).running() as world:
-        yield world
+from tests.support.hosts.opencode_sim import SimHost, bash, write
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
 
 
 @pytest.mark.shows("I2", "I4", "I5", "I21")
@@ -143,23 +45,20 @@ async def test_feedback_leaves_some_time_after_idle(
     """A person at the terminal has time to step in. It counts from idle, so it is never added to the time
     that the judge takes; where nobody sits nothing waits.
     """
-    w = World(tmp_path, settings="[judge]\nfeedback_delay_s = 60\n")
+    w = World(tmp_path, "[judge]\nfeedback_delay_s = 60\n")
     await w.host.connect(await w.sim.start(), mode)
     w.llm.add(INCOMPLETE)
     await w.judging()
     w.clock.advance(thinks_s)
     w.llm.hold.set()
     if waits:
-        while not w.sim.daemon.world.outbox.open():
-            await asyncio.sleep(0)
+        await w.until(w.sim.daemon.world.outbox.open)
         w.llm.add(COMPLETE)
         await w.host.create("ses_b")
         await w.asked("ses_b")
-        while not w.host.toasts:
-            await asyncio.sleep(0.001)
+        await w.until(lambda: w.host.toasts)
         assert w.host.prompts == []
-        await w.host.disconnect()
-        await w.sim.kill()
+        await w.killed()
     else:
         await w.sim.settle()
         assert len(w.host.prompts) == 1
@@ -170,11 +69,10 @@ async def test_feedback_leaves_some_time_after_idle(
 @pytest.mark.shows("I11")
 async def test_who_steps_in_meanwhile_ends_the_wait(tmp_path: Path) -> None:
     """The feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
-    async with World(tmp_path, settings="[judge]\nfeedback_delay_s = 60\n").running("tui") as w:
+    async with World(tmp_path, "[judge]\nfeedback_delay_s = 60\n").running("tui") as w:
         w.llm.add(INCOMPLETE)
         await w.asked()
-        while not w.sim.daemon.world.outbox.open():
-            await asyncio.sleep(0)
+        await w.until(w.sim.daemon.world.outbox.open)
         w.llm.add(COMPLETE)
         await w.asked(asks="What does it do?")
         async with asyncio.timeout(50):
@@ -332,7 +230,6 @@ async def test_a_person_typing_makes_the_verdict_stale(w: World) -> None:
 @pytest.mark.shows("I16", "I17", "GUARD-3", "GUARD-8")
 async def test_child_sessions_are_not_judged(w: World) -> None:
     """A child is never judged and writes no file; its parent waits while it works."""
-    await w.host.create("ses_p")
     await w.host.types("ses_p")
     await w.host.create("ses_c", parent="ses_p")
     await w.host.busy("ses_c")
@@ -425,22 +322,18 @@ async def test_no_proof_is_quiet_and_never_stops_the_task(tmp_path: Path) -> Non
     """Without a model: unscored with its reason, a toast, no reward; more such turns than guard 5 allows stop
     nothing, and what is proven later still counts.
     """
-    world = World(tmp_path)
-    world.sim.provider = None
-    await world.host.connect(await world.sim.start())
-    await world.host.types("ses_a", "Add a login page")
-    for n in range(5):
-        await world.goes_on(says=f"Part {n} is there.", tools=(write(f"part{n}.py"),))
-        found = world.verdict()
-        assert (found["state"], found["reward"]) == ("unscored", None)
-        assert found["reason"] == "no_proof: no row proves that work is left"
-    assert set(world.host.toasts) == {"Stopped; no model judged it"}
-    assert world.host.prompts == []
-    await world.goes_on(tools=(bash("pytest -q", 1, "2 failed, 3 passed in 0.1s"),))
-    assert world.verdict()["state"] == "incomplete"
-    assert len(world.host.prompts) == 1
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path, rules=True).running() as world:
+        await world.host.types("ses_a", "Add a login page")
+        for n in range(5):
+            await world.goes_on(says=f"Part {n} is there.", tools=(write(f"part{n}.py"),))
+            found = world.verdict()
+            assert (found["state"], found["reward"]) == ("unscored", None)
+            assert found["reason"] == "no_proof: no row proves that work is left"
+        assert set(world.host.toasts) == {"Stopped; no model judged it"}
+        assert world.host.prompts == []
+        await world.goes_on(tools=(bash("pytest -q", 1, "2 failed, 3 passed in 0.1s"),))
+        assert world.verdict()["state"] == "incomplete"
+        assert len(world.host.prompts) == 1
 
 
 @pytest.mark.shows("I23")
@@ -463,8 +356,7 @@ async def test_killed_after_sending_is_not_sent_twice(w: World) -> None:
     await w.turn()
     assert len(w.host.prompts) == 1
     w.sim.daemon.db._conn.execute("UPDATE outbox SET status = 'sent'")
-    await w.host.disconnect()
-    await w.sim.kill()
+    await w.killed()
     w.host._done.clear()
     await w.host.connect(await w.sim.start())
     await w.sim.settle()
@@ -496,8 +388,7 @@ async def test_off_switch_hits_only_its_session_and_project(w: World) -> None:
         await w.host.types(name)
     await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
     for name in ("ses_a", "ses_b"):
-        await w.host.works(name)
-    await w.sim.settle()
+        await w.goes_on(name)
     assert len(w.llm.prompts) == 1
     assert not (w.workspace / ".reflection" / "verdict_ses_a.json").exists()
     await w.sim.daemon.engine.intake.switch(on=False, directory=str(w.workspace))
@@ -572,8 +463,7 @@ async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
     """Orders go to the instance that had the session busy, never to its neighbour."""
     w.llm.add(INCOMPLETE)
     await w.judging()
-    await w.host.disconnect()
-    await w.sim.kill()
+    await w.killed()
     w.llm.hold = None
     w.llm.add(INCOMPLETE)
     other = SimHost(str(w.workspace), w.clock, "host-2")
@@ -588,7 +478,7 @@ async def test_another_process_in_the_folder_is_not_prompted(w: World) -> None:
 @pytest.mark.shows("GUARD-9")
 async def test_spend_limit(tmp_path: Path) -> None:
     """Over the limit no model is asked; the rules judge and say so; the person is told once."""
-    async with World(tmp_path, settings="[spend]\ntokens_per_day = 5000").running() as world:
+    async with World(tmp_path, "[spend]\ntokens_per_day = 5000").running() as world:
         world.llm.add(COMPLETE, COMPLETE)
         for n in range(4):
             await world.turn(asks=f"Write down number {n}", says="It is written down.")
@@ -676,7 +566,7 @@ async def test_feedback_that_only_a_model_wants_gets_a_second_look(tmp_path: Pat
     """Where the setting wants one, the stop was defended: a toast names what was found, and nobody is
     prompted.
     """
-    async with World(tmp_path, settings="[judge]\nsecond_look = 'always'").running() as w:
+    async with World(tmp_path, "[judge]\nsecond_look = 'always'").running() as w:
         w.llm.add(INCOMPLETE)
         w.llm.second = {"defended": True, "reasons": "It was optional."}
         await w.turn()

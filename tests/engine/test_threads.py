@@ -17,11 +17,10 @@ from daemon.engine.intake import Wire
 from daemon.engine.threads import LARGE, beside, on_disk
 from daemon.server import routes
 from harness.machine.sandbox import REPO
-from tests.engine.features.test_stuck import World as StuckWorld
 from tests.engine.features.test_stuck import answer as stuck_answer
 from tests.engine.hosts.test_claude_code import World as ClaudeWorld
-from tests.engine.test_round import World
 from tests.support.hosts.opencode_sim import bash
+from tests.support.hosts.world import World
 
 LONG = b'"%s' % (b"\\t" * LARGE)  # no JSON: it is looked at twice
 
@@ -68,24 +67,21 @@ async def test_the_loop_goes_on_while_a_hook_is_decoded(tmp_path: Path) -> None:
 @pytest.mark.shows("I53")
 async def test_the_loop_goes_on_while_a_batch_is_read(tmp_path: Path) -> None:
     """Many events with long fields; each counts once, also when the batch is told again meanwhile."""
-    world = World(tmp_path)
-    daemon = await world.sim.start()
-    await world.host.connect(daemon)
-    intake, instance = daemon.engine.intake, daemon.engine.instances.get(world.host.id)
-    assert instance is not None
-    before, seq = intake.events, instance.seq
-    batch = []
-    for n in range(1, 101):
-        info = {"id": f"ses_{n}", "title": "t" * 4_000, "directory": world.host.directory}
-        data = msgspec.json.encode({"sessionID": info["id"], "info": info})
-        batch.append(Wire(seq + n, 1, "session.created", msgspec.Raw(data)))
-    told = [asyncio.create_task(intake.accept(instance, batch)) for _ in range(2)]
-    await asyncio.sleep(0)
-    assert (intake.events, instance.seq) == (before, seq)
-    assert await asyncio.gather(*told) == [seq + 100] * 2
-    assert (intake.events, instance.seq) == (before + 100, seq + 100)
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path).running() as world:
+        daemon = world.sim.daemon
+        intake, instance = daemon.engine.intake, daemon.engine.instances.get(world.host.id)
+        assert instance is not None
+        before, seq = intake.events, instance.seq
+        batch = []
+        for n in range(1, 101):
+            info = {"id": f"ses_{n}", "title": "t" * 4_000, "directory": world.host.directory}
+            data = msgspec.json.encode({"sessionID": info["id"], "info": info})
+            batch.append(Wire(seq + n, 1, "session.created", msgspec.Raw(data)))
+        told = [asyncio.create_task(intake.accept(instance, batch)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert (intake.events, instance.seq) == (before, seq)
+        assert await asyncio.gather(*told) == [seq + 100] * 2
+        assert (intake.events, instance.seq) == (before + 100, seq + 100)
 
 
 async def _longest_s(done: asyncio.Event) -> float:
@@ -101,22 +97,18 @@ async def _longest_s(done: asyncio.Event) -> float:
 @pytest.mark.shows("I53")
 async def test_the_loop_goes_on_while_telling_texts_are_searched(tmp_path: Path) -> None:
     """A turn and its calls with a telling name in each row, judged and then looked at as a silent one."""
-    world = StuckWorld(tmp_path)
-    await world.host.connect(await world.sim.start())
-    rows = "password | x\n" * 10_000
-    await world.begin(rows)
-    world.llm.add("no verdict", "no verdict")
-    done = asyncio.Event()
-    watch = asyncio.create_task(_longest_s(done))
-    await world.host.works("ses_a", f"{rows}\nNow I will change the", tools=[bash(rows, output=rows)] * 3)
-    await world.sim.settle()
-    world.llm.add(stuck_answer("genuinely_stuck"))
-    await world.sim.later(31)
-    done.set()
-    assert await watch < 0.05
-    assert len(world.nudges) == 1
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path).running() as world:
+        rows = "password | x\n" * 10_000
+        await world.host.types("ses_a", rows)
+        world.llm.add("no verdict", "no verdict")
+        done = asyncio.Event()
+        watch = asyncio.create_task(_longest_s(done))
+        await world.goes_on(says=f"{rows}\nNow I will change the", tools=[bash(rows, output=rows)] * 3)
+        world.llm.add(stuck_answer("genuinely_stuck"))
+        await world.sim.later(31)
+        done.set()
+        assert await watch < 0.05
+        assert len(world.nudges) == 1
 
 
 @pytest.mark.shows("I35", "I45")

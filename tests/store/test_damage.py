@@ -31,10 +31,10 @@ from daemon.store import db as databases
 from daemon.store import injections, ledger, outbox
 from daemon.store.ledger import DeadLetter, keep_letters
 from daemon.testing import FakeClock, ScriptedLLM
-from tests.engine.test_round import INCOMPLETE
 from tests.learning.lessons.rows import hexed, rich, vector
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon
 from tests.support.hosts.wire import send
+from tests.support.hosts.world import INCOMPLETE
 
 SAMPLE = 24
 VALUES: dict[str, str] = {

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon import config
 from daemon.core.errors import Unavailable
 from daemon.engine.timers import RANK, Pending
-from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
+from tests.support.hosts.opencode_sim import bash, write
+from tests.support.hosts.world import COMPLETE, QUESTION, UNREADABLE
+from tests.support.hosts.world import World as Small
 
 INCOMPLETE = {
     "complete": False,
@@ -23,9 +21,6 @@ INCOMPLETE = {
     "missing": [{"item": "no test covers it", "cites": "Do the thing"}],
     "feedback": "Write the test.",
 }
-COMPLETE = {"complete": True, "severity": "NONE"}
-QUESTION = {"complete": False, "severity": "NONE"}
-UNREADABLE = "no verdict here"
 GITHUB = "[compaction]\ngithub = true\n"
 QUIET = "[stuck]\nenabled = false\n"  # a silent working session is then not looked at
 CONTINUE = "## Reflection-3: Continue after compaction"
@@ -40,26 +35,8 @@ def answer(action: str, confidence: Any = 0.9, message: str = "The thing is half
     return {"reason": "because", "action": action, "confidence": confidence, "message": message}
 
 
-class World:
-    """A daemon, a host, a scripted model."""
-
-    def __init__(self, folder: Path, text: str = "") -> None:
-        self.clock = FakeClock()
-        self.llm = ScriptedLLM()
-        self.workspace = folder / "work"
-        self.workspace.mkdir()
-        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
-        self.host = SimHost(str(self.workspace), self.clock)
-
-    def verdict(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            (self.workspace / ".reflection" / "verdict_ses_a.json").read_text()
-        )
-        return found
-
-    @property
-    def nudges(self) -> list[str]:
-        return [p.text for p in self.host.prompts if p.kind == "nudge"]
+class World(Small):
+    """With what is asked about a compaction."""
 
     @property
     def looks(self) -> int:
@@ -73,36 +50,17 @@ class World:
         found = (timers.pending("ses_a", kind) for kind in RANK)
         return next((p for p in found if p is not None), None)
 
-    async def begin(self, text: str = "Do the thing", **more: Any) -> None:
-        """A person asked, the agent works."""
-        await self.host.create("ses_a")
-        await self.host.types("ses_a", text, **more)
-
     async def incomplete(self, text: str = "Half of it.", **more: Any) -> None:
         """A turn was judged incomplete; the agent works on the feedback."""
         self.llm.add(INCOMPLETE)
-        await self.begin()
-        await self.host.works("ses_a", text, **more)
-        await self.sim.settle()
+        await self.turn(says=text, **more)
         assert self.verdict()["state"] == "incomplete"
 
     async def looked(self) -> None:
         """Until a model is being asked about the compaction."""
         self.clock.advance(DUE_S)
         self.sim.daemon.engine.timers.wake()
-        for _ in range(2000):
-            if self.looks:
-                return
-            await asyncio.sleep(0.001)
-        raise AssertionError("nobody asked")
-
-    async def kill(self) -> None:
-        await self.host.disconnect()
-        await self.sim.kill()
-
-    async def restart(self) -> None:
-        await self.host.connect(await self.sim.start())
-        await self.sim.settle()
+        await self.until(lambda: self.looks)
 
 
 Make = Callable[..., Any]
@@ -112,15 +70,7 @@ Make = Callable[..., Any]
 def make(tmp_path: Path) -> Make:
     """A world with these settings, connected; it ends with the block."""
 
-    @asynccontextmanager
-    async def made(text: str = "") -> AsyncIterator[World]:
-        world = World(tmp_path, text)
-        await world.host.connect(await world.sim.start())
-        yield world
-        await world.host.disconnect()
-        await world.sim.stop()
-
-    return made
+    return lambda text="": World(tmp_path, text).running()
 
 
 @pytest.fixture
@@ -201,11 +151,10 @@ async def test_a_persons_compaction_of_other_work_is_told(
     w: World, replies: tuple[Any, ...], told: str
 ) -> None:
     """After `/compact` only a task judged incomplete is helped on; else one toast, no model."""
-    await w.begin()
+    await w.host.types("ses_a")
     w.llm.add(*replies)
     if replies:
-        await w.host.works("ses_a", "Which one?")
-        await w.sim.settle()
+        await w.goes_on(says="Which one?")
     else:
         await w.host.answers("ses_a", "Let me see.")
     before = len(w.host.toasts)
@@ -219,13 +168,12 @@ async def test_a_persons_compaction_of_other_work_is_told(
 @pytest.mark.shows("I32")
 async def test_the_host_continues_by_itself(w: World) -> None:
     """An automatic compaction that the host continues needs nothing; what follows is judged once."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
     await w.host.compacts("ses_a", auto=True, continued=True)
     await w.sim.later(DUE_S)
     w.llm.add(COMPLETE)
-    await w.host.works("ses_a", "Done.", tools=(write("b.py"),))
-    await w.sim.settle()
+    await w.goes_on(says="Done.", tools=(write("b.py"),))
     await w.sim.later(EVER_S)
     assert (w.host.prompts, w.host.toasts) == ([], ["Task complete"])
     assert [p.purpose for p in w.llm.prompts] == ["judge"]
@@ -262,12 +210,8 @@ async def test_one_look_at_a_time(w: World) -> None:
     await w.host.emit("session.compacted", sessionID="ses_a")
     w.clock.advance(DUE_S)
     w.sim.daemon.engine.timers.wake()
-    for _ in range(2000):
-        if w.pending is not None and w.pending.tries:
-            break
-        await asyncio.sleep(0.001)
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.until(lambda: w.pending is not None and w.pending.tries)
+    await w.answered()
     w.host.sessions["ses_a"].busy = False
     await w.host.idle("ses_a")
     await w.sim.later(15)
@@ -294,14 +238,13 @@ async def test_it_outranks_a_nudge(w: World) -> None:
 async def test_a_nudge_that_stood_back_comes_later(make: Make) -> None:
     """Feedback that nothing followed, while a look still waited: nudged after the look found nothing."""
     async with make() as w:
-        await w.begin()
+        await w.host.types("ses_a")
         await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
         await w.host.compacts("ses_a", auto=True, continued=True)
         await w.sim.later(DUE_S)
         w.host.ignores = True
         w.llm.add(INCOMPLETE)
-        await w.host.works("ses_a", "Half of it.")
-        await w.sim.settle()
+        await w.goes_on(says="Half of it.")
         assert w.pending.kind == "compaction"
         await w.sim.later(15)
         assert w.pending.kind == "nudge"
@@ -341,8 +284,7 @@ async def test_what_ends_it(w: World, what: str, when: str) -> None:
     else:
         await w.host.emit("session.deleted", sessionID="ses_a")
     if w.llm.hold is not None:
-        w.llm.hold.set()
-    await w.sim.settle()
+        await w.answered()
     await w.sim.later(DUE_S)
     assert (w.nudges, w.looks) == ([], int(when == "meanwhile"))
     assert not any(o["kind"] == "nudge" for o in w.host.orders)
@@ -359,8 +301,7 @@ async def test_work_that_ended_while_the_model_thought(w: World) -> None:
     await w.looked()
     await w.host.busy("ses_a")
     await w.host.works("ses_a", "It was done already.", tools=(write("a.py"),))
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     await w.sim.later(EVER_S)
     assert w.nudges == []
     assert w.verdict()["state"] == "complete"
@@ -399,7 +340,7 @@ async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> No
 @pytest.mark.shows("I8")
 async def test_a_context_that_is_full_at_once_is_no_loop(w: World) -> None:
     """Our words led to the next compaction without a tool call: the person is told, no more is sent."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "", "tool-calls", (write("a.py"),))
     await w.host.compacts("ses_a", auto=True)
     w.llm.add(answer("continue_task"))
@@ -416,7 +357,7 @@ async def test_a_context_that_is_full_at_once_is_no_loop(w: World) -> None:
 @pytest.mark.shows("I8")
 async def test_at_most_sixteen_prompts_for_a_task(w: World) -> None:
     """An agent whose context fills again and again is helped on as often as it gets feedback, no more."""
-    await w.begin()
+    await w.host.types("ses_a")
     for n in range(20):
         w.clock.advance(600)  # slow enough for the limit of an hour
         w.host.sessions["ses_a"].busy = True
@@ -452,10 +393,11 @@ async def test_killed_while_the_nudge_was_under_way(w: World, arrived: bool) -> 
         await w.sim.settle()
         w.sim.daemon.db._conn.execute("UPDATE outbox SET status = 'sent'")
         w.host._done.clear()
-    await w.kill()
+    await w.killed()
     w.host.deaf = False
     w.llm.hold = None
-    await w.restart()
+    await w.host.connect(await w.sim.start())
+    await w.sim.settle()
     await w.sim.later(EVER_S)
     assert (len(w.nudges), w.looks) == (1, 1)
     assert w.sim.daemon.world.outbox.open() == []

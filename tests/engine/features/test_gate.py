@@ -15,7 +15,7 @@ from daemon.core.transcript import Message, Transcript
 from daemon.engine.features.gate import as_if_final
 from daemon.engine.hosts.host import Instance
 from daemon.store import outbox
-from tests.engine.test_round import COMPLETE, INCOMPLETE, World
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -45,16 +45,12 @@ class Run:
 
 @pytest.fixture
 async def run(tmp_path: Path) -> AsyncIterator[Run]:
-    world = World(tmp_path)
-    daemon = await world.sim.start()
-    await world.host.connect(daemon, "run")
-    instance = daemon.engine.instances.get(world.host.id)
-    assert instance is not None
-    await world.host.create("ses_a")
-    await world.host.types("ses_a")
-    yield Run(world, instance)
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path).running("run") as world:
+        daemon = world.sim.daemon
+        instance = daemon.engine.instances.get(world.host.id)
+        assert instance is not None
+        await world.host.types("ses_a")
+        yield Run(world, instance)
 
 
 @pytest.mark.shows("I38")
@@ -67,13 +63,13 @@ async def test_feedback_is_handed_over_before_the_idle(run: Run) -> None:
     assert order["data"]["text"].startswith("## Reflection-3: Task Incomplete (HIGH)")
     await run.w.sim.daemon.engine.intake.result(order["id"], "done", NOTHING, "")
     await run.w.sim.settle()
-    assert run.w.verdict("ses_a")["state"] == "incomplete"
+    assert run.w.verdict()["state"] == "incomplete"
     run.w.host._add("ses_a", "user", order["data"]["text"], order=order["id"])
     run.w.llm.add(COMPLETE)
     second, nothing = await run.says("Now it is done.")
     assert nothing is None
     await run.finishes(second)
-    assert run.w.verdict("ses_a")["state"] == "complete"
+    assert run.w.verdict()["state"] == "complete"
     assert len(run.w.llm.prompts) == 2, "the opinion of the gate is used, not asked for again"
 
 
@@ -117,7 +113,7 @@ async def test_a_host_that_is_gone_still_gets_its_verdict(run: Run) -> None:
     run.w.host._do = gone  # type: ignore[method-assign]
     await run.w.host.emit("session.idle", sessionID="ses_a")
     await run.w.sim.settle()
-    found = run.w.verdict("ses_a")
+    found = run.w.verdict()
     assert (found["state"], found["turn"]) == ("complete", message)
 
 
@@ -132,8 +128,7 @@ async def test_switched_off_while_the_gate_asks_ends_the_call(run: Run) -> None:
     run.w.llm.add(INCOMPLETE)
     run.w.llm.hold = asyncio.Event()
     asked = asyncio.create_task(run.says("All done."))
-    while not run.w.llm.prompts:
-        await asyncio.sleep(0.001)
+    await run.w.until_asked()
     await run.w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
     async with asyncio.timeout(5):
         assert (await asked)[1] is None
@@ -183,7 +178,7 @@ async def test_an_order_that_was_void_and_is_carried_out_all_the_same(run: Run) 
     await daemon.db.commit(outbox.set_status(order["id"], "expired", run.instance.id, run.w.clock.ms))
     await daemon.engine.intake.result(order["id"], "done", NOTHING, "")
     await run.w.sim.settle()
-    assert run.w.verdict("ses_a")["state"] == "incomplete"
+    assert run.w.verdict()["state"] == "incomplete"
     assert daemon.world.verdicts.unfiled() == []
 
 

@@ -16,8 +16,8 @@ from daemon.engine.engine import Engine
 from daemon.engine.feature import Feature
 from daemon.engine.upkeep import HOUR_MS
 from daemon.store.db import Statement
-from tests.engine.test_round import COMPLETE, INCOMPLETE, World
 from tests.support.features.toy import Toy
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
 
 POINTS = {"heard", "judged", "deciding", "has_context", "context", "status", "prune", "routes"}
 
@@ -52,35 +52,28 @@ class Made:
 async def story(w: World) -> None:
     """Feedback, then complete; then the next task."""
     w.llm.add(INCOMPLETE, COMPLETE)
-    await w.host.create("ses_a")
-    await w.host.types("ses_a")
-    await w.host.works("ses_a")
-    await w.sim.settle()
-    await w.host.works("ses_a", "Now it is done.")
-    await w.sim.settle()
+    await w.turn()
+    await w.goes_on(says="Now it is done.")
 
 
 async def test_a_feature_hears_is_judged_works_offers_and_answers(tmp_path: Path) -> None:
     """The toy feature lives through a task; the engine has not one line for it."""
     made = Made()
-    w = World(tmp_path, features=(*FEATURES, made))
-    await w.host.connect(await w.sim.start())
-    await story(w)
-    toy = made.toy
-    assert toy.events > 5
-    assert toy.verdicts == ["incomplete sent judged", "complete judged"]
-    (task,) = toy.tasks
-    assert toy.worked == [f"{task} complete"]
-    s = w.sim.daemon.world.sessions.get("ses_a")
-    instance = w.sim.daemon.engine.instances.get(w.host.id)
-    assert s is not None
-    assert instance is not None
-    offering = w.sim.daemon.engine.offering
-    assert await offering.text(s, "start", instance) == "1 tasks were finished here."
-    assert await offering.text(s, "prompt", instance, "and now?") == "", "once a session"
-    assert w.sim.daemon.status.status()["features"] == {"toy": {"tasks": 1}}
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, features=(*FEATURES, made)).running() as w:
+        await story(w)
+        toy = made.toy
+        assert toy.events > 5
+        assert toy.verdicts == ["incomplete sent judged", "complete judged"]
+        (task,) = toy.tasks
+        assert toy.worked == [f"{task} complete"]
+        s = w.sim.daemon.world.sessions.get("ses_a")
+        instance = w.sim.daemon.engine.instances.get(w.host.id)
+        assert s is not None
+        assert instance is not None
+        offering = w.sim.daemon.engine.offering
+        assert await offering.text(s, "start", instance) == "1 tasks were finished here."
+        assert await offering.text(s, "prompt", instance, "and now?") == "", "once a session"
+        assert w.sim.daemon.status.status()["features"] == {"toy": {"tasks": 1}}
 
 
 async def test_its_route_and_its_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,17 +96,12 @@ async def test_its_route_and_its_verb(tmp_path: Path, capsys: pytest.CaptureFixt
 async def test_what_a_decision_has_done_is_done_once_whatever_is_killed(tmp_path: Path) -> None:
     """Stored with the verdict, done after a kill -9, and not done again."""
     made = Made()
-    w = World(tmp_path, features=(*FEATURES, made))
-    await w.host.connect(await w.sim.start())
-    await story(w)
-    await w.host.disconnect()
-    await w.sim.kill()
-    await w.host.connect(await w.sim.start())
-    await w.sim.settle()
-    assert [done for toy in made.toys for done in toy.worked] == [f"{made.toys[0].tasks[0]} complete"]
-    assert w.sim.daemon.db.read("SELECT key, kind FROM jobs WHERE kind != 'retention'") == []
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, features=(*FEATURES, made)).running() as w:
+        await story(w)
+        await w.restarts()
+        await w.sim.settle()
+        assert [done for toy in made.toys for done in toy.worked] == [f"{made.toys[0].tasks[0]} complete"]
+        assert w.sim.daemon.db.read("SELECT key, kind FROM jobs WHERE kind != 'retention'") == []
 
 
 class BadSql(Feature):
@@ -134,31 +122,25 @@ def unfit(parts: Engine) -> Feature:
 async def test_a_features_bad_statement_harms_no_other(tmp_path: Path) -> None:
     """One that can't even be made is left out; what one can't delete keeps no other rows."""
     made = Made()
-    w = World(tmp_path, features=(unfit, *FEATURES, BadSql, made))
-    await w.host.connect(await w.sim.start())
-    await story(w)
-    assert made.toy.worked == [f"{made.toy.tasks[0]} complete"]
-    old = ("INSERT INTO instances (id, seq, updated) VALUES ('old', 1, 1)", [()])
-    await w.sim.daemon.db.commit(old)
-    for _ in range(2):  # rows are deleted from the second day on
-        await w.sim.later(25 * HOUR_MS / 1000)
-        await w.sim.settle()
-    assert w.sim.daemon.db.read("SELECT 1 FROM instances WHERE id = 'old'") == []
-    assert w.sim.daemon.db.read("SELECT count(*) FROM jobs WHERE kind = 'retention'") == [(1,)]
-    assert len(made.toy.tasks) == 1, "told once, whatever another one does"
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, features=(unfit, *FEATURES, BadSql, made)).running() as w:
+        await story(w)
+        assert made.toy.worked == [f"{made.toy.tasks[0]} complete"]
+        old = ("INSERT INTO instances (id, seq, updated) VALUES ('old', 1, 1)", [()])
+        await w.sim.daemon.db.commit(old)
+        for _ in range(2):  # rows are deleted from the second day on
+            await w.sim.later(25 * HOUR_MS / 1000)
+            await w.sim.settle()
+        assert w.sim.daemon.db.read("SELECT 1 FROM instances WHERE id = 'old'") == []
+        assert w.sim.daemon.db.read("SELECT count(*) FROM jobs WHERE kind = 'retention'") == [(1,)]
+        assert len(made.toy.tasks) == 1, "told once, whatever another one does"
 
 
 @pytest.mark.shows("I35")
 async def test_a_broken_feature_does_no_harm(tmp_path: Path) -> None:
     """What fails in one feature is logged; judging, the other features and the stop go on."""
     made = Made()
-    w = World(tmp_path, features=(Broken, *FEATURES, made))
-    await w.host.connect(await w.sim.start())
-    await story(w)
-    assert w.verdict("ses_a")["state"] == "complete"
-    assert len(made.toy.tasks) == 1
-    await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")
-    await w.host.disconnect()
-    await w.sim.stop()
+    async with World(tmp_path, features=(Broken, *FEATURES, made)).running() as w:
+        await story(w)
+        assert w.verdict()["state"] == "complete"
+        assert len(made.toy.tasks) == 1
+        await w.sim.daemon.engine.intake.switch(on=False, session="ses_a")

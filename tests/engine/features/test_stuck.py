@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon import config
 from daemon.core.errors import Unavailable
-from daemon.testing import FakeClock, ScriptedLLM
 from daemon.web import reads
-from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
-
-INCOMPLETE = {
-    "complete": False,
-    "severity": "HIGH",
-    "missing": [{"item": "do it", "cites": "Do the thing"}],
-    "feedback": "Do it.",
-}
-COMPLETE = {"complete": True, "severity": "NONE"}
-UNREADABLE = "no verdict here"
+from tests.support.hosts.opencode_sim import bash, write
+from tests.support.hosts.world import COMPLETE, INCOMPLETE, UNREADABLE, World
 
 
 def answer(reason: str, *, nudge: bool = True, confidence: float = 0.9, message: str = "") -> dict[str, Any]:
@@ -38,52 +26,11 @@ def answer(reason: str, *, nudge: bool = True, confidence: float = 0.9, message:
     }
 
 
-class World:
-    """A daemon, a host, a scripted model."""
-
-    def __init__(self, folder: Path, text: str = "") -> None:
-        self.clock = FakeClock()
-        self.llm = ScriptedLLM()
-        self.workspace = folder / "work"
-        self.workspace.mkdir()
-        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
-        self.host = SimHost(str(self.workspace), self.clock)
-
-    def verdict(self, session: str = "ses_a") -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            (self.workspace / ".reflection" / f"verdict_{session}.json").read_text()
-        )
-        return found
-
-    def alias(self, session: str = "ses_a") -> dict[str, Any]:
-        path = self.workspace / ".reflection" / f"verdict_{session[:8]}.json"
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
-
-    @property
-    def nudges(self) -> list[str]:
-        return [p.text for p in self.host.prompts if p.kind == "nudge"]
-
-    async def begin(self, text: str = "Do the thing") -> None:
-        """A person asked, the agent works."""
-        await self.host.create("ses_a")
-        await self.host.types("ses_a", text)
-
-    async def unscored(self, text: str, **more: Any) -> None:
-        """A turn ends, and the judge's replies are useless."""
-        self.llm.add(UNREADABLE, UNREADABLE)
-        await self.host.works("ses_a", text, **more)
-        await self.sim.settle()
-        assert self.verdict()["state"] == "unscored"
-
-
-@pytest.fixture
-async def w(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
-    await world.host.connect(await world.sim.start())
-    yield world
-    await world.host.disconnect()
-    await world.sim.stop()
+async def unscored(w: World, text: str, **more: Any) -> None:
+    """A turn ends, and the judge's replies are useless."""
+    w.llm.add(UNREADABLE, UNREADABLE)
+    await w.goes_on(says=text, **more)
+    assert w.verdict()["state"] == "unscored"
 
 
 def running(command: str) -> dict[str, Any]:
@@ -98,7 +45,7 @@ def running(command: str) -> dict[str, Any]:
 @pytest.mark.parametrize("command", ["npm install", "make build && pytest -q"])
 async def test_a_long_tool_run_is_working(w: World, command: str) -> None:
     """Seed's rows 1 and 5: a tool that runs for minutes is `working`; no call, no word, no nudge."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "", finish="", tools=(running(command),))
     for _ in range(5):
         await w.sim.later(90)
@@ -108,8 +55,8 @@ async def test_a_long_tool_run_is_working(w: World, command: str) -> None:
 @pytest.mark.shows("I29")
 async def test_a_question_is_waiting_for_the_user(w: World) -> None:
     """Seed's row 2: an agent that asked "which database?" waits for the person; nobody is nudged."""
-    await w.begin()
-    await w.unscored("I can do that. Which database should I use?")
+    await w.host.types("ses_a")
+    await unscored(w, "I can do that. Which database should I use?")
     await w.sim.later(31)
     assert (len(w.llm.prompts), w.nudges) == (2, [])
     await w.sim.later(600)
@@ -119,9 +66,8 @@ async def test_a_question_is_waiting_for_the_user(w: World) -> None:
 @pytest.mark.shows("I31")
 async def test_stopped_in_the_middle_of_a_sentence(w: World) -> None:
     """Seed's row 3: tokens, a finish and a completion time do not hide that the answer broke off."""
-    w.llm.add()
-    await w.begin()
-    await w.unscored("Now I will change the", time={"created": 1, "completed": 2}, tokens=40)
+    await w.host.types("ses_a")
+    await unscored(w, "Now I will change the", time={"created": 1, "completed": 2}, tokens=40)
     w.llm.add(answer("genuinely_stuck", message="You broke off before changing the config."))
     await w.sim.later(31)
     (nudge,) = w.nudges
@@ -131,28 +77,22 @@ async def test_stopped_in_the_middle_of_a_sentence(w: World) -> None:
 
 async def test_rules_that_cannot_tell_start_no_look(tmp_path: Path) -> None:
     """No model judged and nothing proves it (`no_proof`): no fast model is asked, and nobody is nudged."""
-    world = World(tmp_path)
-    world.sim.provider = None
-    await world.host.connect(await world.sim.start())
-    await world.begin("Add a login page")
-    await world.host.works("ses_a", "The page is there.", tools=(write("a.py"),))
-    await world.sim.settle()
-    assert world.verdict()["reason"].startswith("no_proof: ")
-    asked = [order["kind"] for order in world.host.orders]
-    for _ in range(5):
-        await world.sim.later(90)
-    assert asked.count("evaluate") == 1
-    assert [order["kind"] for order in world.host.orders] == asked
-    assert world.nudges == []
-    await world.host.disconnect()
-    await world.sim.stop()
+    async with World(tmp_path, rules=True).running() as w:
+        await w.turn(asks="Add a login page", says="The page is there.", tools=(write("a.py"),))
+        assert w.verdict()["reason"].startswith("no_proof: ")
+        asked = [order["kind"] for order in w.host.orders]
+        for _ in range(5):
+            await w.sim.later(90)
+        assert asked.count("evaluate") == 1
+        assert [order["kind"] for order in w.host.orders] == asked
+        assert w.nudges == []
 
 
 @pytest.mark.shows("I31")
 async def test_next_steps_listed_and_stopped(w: World) -> None:
     """Seed's row 4: "Next Steps" that belong to the task, and nothing more."""
-    await w.begin()
-    await w.unscored("The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests")
+    await w.host.types("ses_a")
+    await unscored(w, "The model is there.\n\n## Next Steps\n1. Add the route\n2. Add tests")
     w.llm.add(answer("genuinely_stuck"))
     await w.sim.later(31)
     assert len(w.nudges) == 1
@@ -165,8 +105,8 @@ async def test_next_steps_listed_and_stopped(w: World) -> None:
 @pytest.mark.shows("I30")
 async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
     """At 29 s nothing is read or asked; one look later."""
-    await w.begin()
-    await w.unscored("Now I will change the")
+    await w.host.types("ses_a")
+    await unscored(w, "Now I will change the")
     asked = len(w.llm.prompts)
     await w.sim.later(29)
     assert (len(w.llm.prompts), w.nudges) == (asked, [])
@@ -191,8 +131,8 @@ async def test_younger_than_30_seconds_is_not_stuck(w: World) -> None:
 )
 async def test_a_failed_or_unsure_evaluation_never_nudges(w: World, reply: Any) -> None:
     """An error, a broken form, a contradiction or too little confidence sends nothing."""
-    await w.begin()
-    await w.unscored("Now I will change the")
+    await w.host.types("ses_a")
+    await unscored(w, "Now I will change the")
     w.llm.add(reply, reply)
     await w.sim.later(31)
     assert w.nudges == []
@@ -204,9 +144,8 @@ async def test_a_failed_or_unsure_evaluation_never_nudges(w: World, reply: Any) 
 async def test_a_complete_task_is_left_alone(w: World) -> None:
     """After "complete" no timer is set, however the text ends."""
     w.llm.add(COMPLETE)
-    await w.begin()
-    await w.host.works("ses_a", "Done. Next, one could also add the")
-    await w.sim.settle()
+    await w.host.types("ses_a")
+    await w.goes_on(says="Done. Next, one could also add the")
     await w.sim.later(120)
     assert w.host.prompts == []
 
@@ -215,8 +154,8 @@ async def test_a_complete_task_is_left_alone(w: World) -> None:
 @pytest.mark.parametrize("what", ["types", "escapes", "stops", "off", "asks", "works"])
 async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
     """A person, Esc, the switch, a permission or work of its own: dropped."""
-    await w.begin()
-    await w.unscored("Now I will change the")
+    await w.host.types("ses_a")
+    await unscored(w, "Now I will change the")
     if what == "types":
         await w.host.types("ses_a", "wait")
     elif what == "escapes":
@@ -241,7 +180,7 @@ async def test_what_takes_a_nudge_away(w: World, what: str) -> None:
 @pytest.mark.shows("I10")
 async def test_busy_and_silent_the_person_is_told(w: World) -> None:
     """A stuck agent that still counts as working is never prompted; the person is told, once."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "Let me", finish="")
     w.llm.add(answer("genuinely_stuck"))
     await w.sim.later(36)
@@ -257,25 +196,21 @@ async def test_busy_and_silent_the_person_is_told(w: World) -> None:
 
 async def test_an_answer_while_the_model_thinks_counts(w: World) -> None:
     """What came while the question was asked makes its answer stale."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "Let me", finish="")
     w.llm.add(answer("genuinely_stuck"))
     w.llm.hold = asyncio.Event()
     w.clock.advance(36)
     w.sim.daemon.engine.timers.wake()
-    for _ in range(500):
-        if w.llm.prompts:
-            break
-        await asyncio.sleep(0.001)
+    await w.until_asked()
     await w.host.emit("activity", sessionID="ses_a", bytes=100)
-    w.llm.hold.set()
-    await w.sim.settle()
+    await w.answered()
     assert w.host.toasts == []
 
 
 async def test_the_answer_is_kept_for_a_minute(w: World) -> None:
     """The same session in the same state is asked about at most once a minute, then ever more seldom."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.answers("ses_a", "Let me", finish="")
     for seconds, asked in ((36, 1), (30, 1), (35, 2), (60, 2), (65, 3), (200, 3)):
         w.llm.add(answer("working"))
@@ -288,7 +223,7 @@ async def test_the_answer_is_kept_for_a_minute(w: World) -> None:
 @pytest.mark.parametrize("kind", ["retry", "error"])
 async def test_trouble_of_the_host_is_not_a_stuck_agent(w: World, kind: str) -> None:
     """Back-off from a failing model, rate limits and context limits are the host's; nobody is nudged."""
-    await w.begin()
+    await w.host.types("ses_a")
     if kind == "retry":
         await w.host.emit("session.status", sessionID="ses_a", status={"type": "retry"})
     else:
@@ -302,7 +237,7 @@ async def test_trouble_of_the_host_is_not_a_stuck_agent(w: World, kind: str) -> 
 @pytest.mark.shows("I17")
 async def test_a_sub_agent_is_not_watched(w: World) -> None:
     """A silent child session is nobody's business, and its parent is working."""
-    await w.begin()
+    await w.host.types("ses_a")
     await w.host.create("ses_child", parent="ses_a")
     await w.host.busy("ses_child")
     await w.host.answers("ses_a", "", finish="", tools=(running("task"),))
@@ -325,7 +260,7 @@ async def _repeats(w: World, times: int) -> None:
 @pytest.mark.shows("I10")
 async def test_a_loop_while_working_is_told_once(w: World) -> None:
     """A working agent that repeats itself is not prompted; the person reads what repeats, once."""
-    await w.begin()
+    await w.host.types("ses_a")
     await _repeats(w, 8)
     await w.sim.settle()
     (told,) = w.host.toasts
@@ -339,7 +274,7 @@ async def test_a_loop_while_working_is_told_once(w: World) -> None:
 async def test_status_and_dashboard_name_what_seems_stuck(w: World) -> None:
     """With what the person was told, and only as long as the agent works on this task."""
     daemon = w.sim.daemon
-    await w.begin()
+    await w.host.types("ses_a")
     await _repeats(w, 8)
     await w.sim.settle()
     assert daemon.engine.features.status()["stuck"] == {"stuck": {"ses_a": w.host.toasts[0]}}
@@ -347,8 +282,7 @@ async def test_status_and_dashboard_name_what_seems_stuck(w: World) -> None:
     (section,) = [s for s in page["sections"] if s["name"] == "stuck"]
     assert [(row["session"], row["said"]) for row in section["rows"]] == [("ses_a", w.host.toasts[0])]
     w.llm.add(COMPLETE)
-    await w.host.works("ses_a", "Now it is done.")
-    await w.sim.settle()
+    await w.goes_on(says="Now it is done.")
     assert "stuck" not in daemon.engine.features.status()
     assert "stuck" not in [s["name"] for s in (await reads.now(daemon.site.source, {}))["sections"]]
 
@@ -357,17 +291,15 @@ async def test_status_and_dashboard_name_what_seems_stuck(w: World) -> None:
 async def test_a_loop_is_named_once_and_then_costs_nothing(w: World) -> None:
     """Feedback names what repeats; if it goes on, the task is stopped without asking a model again."""
     w.llm.add(INCOMPLETE)
-    await w.begin()
+    await w.host.types("ses_a")
     await _repeats(w, 8)
-    await w.host.works("ses_a", "Still failing, trying again")
-    await w.sim.settle()
+    await w.goes_on(says="Still failing, trying again")
     (prompt,) = w.host.prompts
     assert "You repeat yourself" in prompt.text
     assert "npm test" in prompt.text
     asked = len(w.llm.prompts)
     await _repeats(w, 4)
-    await w.host.works("ses_a", "Still failing, trying again")
-    await w.sim.settle()
+    await w.goes_on(says="Still failing, trying again")
     assert (len(w.llm.prompts), len(w.host.prompts)) == (asked, 1)
     found = w.verdict()
     assert (found["state"], found["reason"]) == ("stopped", "guard:loop")
@@ -380,10 +312,9 @@ async def test_a_loop_is_named_once_and_then_costs_nothing(w: World) -> None:
 async def _ignored(w: World) -> None:
     """Feedback reached the agent, and it stays idle."""
     w.llm.add(INCOMPLETE)
-    await w.begin()
+    await w.host.types("ses_a")
     w.host.ignores = True
-    await w.host.works("ses_a")
-    await w.sim.settle()
+    await w.goes_on()
     assert len(w.host.prompts) == 1
 
 
@@ -411,8 +342,7 @@ async def test_a_nudge_is_no_human_message(w: World) -> None:
     w.host.ignores = False
     before = w.sim.daemon.world.sessions.get("ses_a")
     await w.host.busy("ses_a")
-    await w.host.works("ses_a", "Now it is done.", tools=(write("a.py"),))
-    await w.sim.settle()
+    await w.goes_on(says="Now it is done.", tools=(write("a.py"),))
     after = w.sim.daemon.world.sessions.get("ses_a")
     assert before is not None
     assert after is not None
@@ -423,17 +353,13 @@ async def test_a_nudge_is_no_human_message(w: World) -> None:
 @pytest.mark.shows("I8")
 async def test_at_most_three_nudges_for_a_task(w: World) -> None:
     """Nudges are counted per task; then the person is told."""
-    await w.begin()
+    await w.host.types("ses_a")
     for n in range(5):
         await w.host.busy("ses_a")
         w.llm.add(INCOMPLETE if n % 2 else UNREADABLE, *([] if n % 2 else [UNREADABLE]))
-        await w.host.works("ses_a", "Now I will change the", tools=(bash(f"ls {n}"),))
-        await w.sim.settle()
+        await w.goes_on(says="Now I will change the", tools=(bash(f"ls {n}"),))
         w.llm.script.clear()
         w.llm.add(answer("genuinely_stuck"))
         await w.sim.later(31)
         w.llm.script.clear()
     assert len(w.nudges) == 3
-
-
-# --- timers ------------------------------------------------------------------------------------------
