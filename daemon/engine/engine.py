@@ -25,7 +25,7 @@ from .nudges import Nudges
 from .offering import Offering
 from .recover import Recover
 from .round import Schedule
-from .timers import Due, Timers
+from .timers import Timers
 from .turn import Messages
 from .upkeep import Upkeep
 
@@ -66,7 +66,7 @@ class Engine:
 
     async def run_timers(self) -> None:
         """Does what is due. An overdue action is dropped, and its session looked at instead."""
-        await self.timers.run(Due(self.features.due, lambda p: self.schedule.request(p.session)))
+        await self.timers.run(self.features.due, lambda p: self.schedule.request(p.session))
 
     async def run_jobs(self) -> None:
         """Does background work."""

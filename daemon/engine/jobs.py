@@ -12,6 +12,7 @@ once more.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ..store.jobs import Job
     from .world import World
 
-"""The lane of what happened: it takes a moment, and other work may wait for it."""
 UPKEEP: Final = "upkeep"
 """The lane of what comes again and again: it is never given up."""
 TRIES: Final = 5
@@ -98,11 +98,9 @@ class Jobs:
             except Exception:  # the database can't be read: look again, rather than never
                 self._world.log.exception("bug", task="jobs")
                 wait_s = LONGEST_S
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._news.wait()
-            except TimeoutError:
-                pass
 
     def _start(self, work: Callable[[Job], Coroutine[Any, Any, None]], busy: Callable[[], bool]) -> float:
         """Start what is due in each free lane. Returns the seconds until the next job is due."""

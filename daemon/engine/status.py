@@ -81,13 +81,14 @@ def state_of(world: World, stuck: Mapping[str, str], s: Session) -> str:
 
 def waiting(world: World, now_ms: int) -> list[Session]:
     """A person's own sessions that ask something or were judged to need an answer, in the last 24 hours."""
-    since = now_ms - DAY_MS
-    return [s for s in world.sessions.perhaps_waiting(since) if s.active_at > since and _waits(world, s)]
-
-
-def _waits(world: World, s: Session) -> bool:
-    asks = s.waiting or (s.phase == "awaiting_user" and not s.busy)
-    return bool(asks) and not s.deleted and not s.off and not world.sessions.is_off(s.directory)
+    since, known = now_ms - DAY_MS, world.sessions
+    return [
+        s
+        for s in known.perhaps_waiting(since)
+        if (s.waiting or (s.phase == "awaiting_user" and not s.busy))
+        and s.active_at > since
+        and not (s.deleted or s.off or known.is_off(s.directory))
+    ]
 
 
 def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -31,8 +32,8 @@ class Pending:
     """What is to happen to a session later, unless something else happens first: at most one of each kind.
     When several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
 
-    ``due``: epoch ms. ``length``: how long it was set for, in ms. ``tries``: how
-    often it was put off. ``turn``: the answer after which it was set.
+    ``due``: epoch ms. ``length``: how long it was set for, in ms; one that is late by more is dropped.
+    ``tries``: how often it was put off. ``turn``: the answer after which it was set.
 
     The kind `compaction` looks at a session after its context was summarised, `nudge` at a session that got
     feedback, `idle` at a session whose turn could not be judged yet.
@@ -51,14 +52,6 @@ class Pending:
         """A new action takes the place of an earlier one with the same key."""
         return self.session, self.kind
 
-    def overdue(self, now_ms: int) -> bool:
-        """Whether it is late by more than its length: the machine slept, or no daemon ran. Then drop it."""
-        return now_ms - self.due > self.length
-
-    def outranks(self, other: Pending) -> bool:
-        """Whether ``other`` must wait for this one."""
-        return RANK[self.kind] < RANK[other.kind]
-
 
 def put_off(pending: Pending, now_ms: int) -> Pending | None:
     """The next try of a compaction whose session is busy: five after 15 s each, the last after 60 s (I32)."""
@@ -74,12 +67,10 @@ Look = Callable[[str], Coroutine[Any, Any, None]]
 """What looks at a session, by its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Who does what is due: ``act`` a pending action in time, ``drop`` one that is overdue."""
-
-    act: Callable[[Pending], Coroutine[Any, Any, None]]
-    drop: Callable[[Pending], None]
+Act = Callable[[Pending], Coroutine[Any, Any, None]]
+"""Does a pending action in time."""
+Drop = Callable[[Pending], None]
+"""Is told of one that is overdue."""
 
 
 class Timers:
@@ -150,16 +141,14 @@ class Timers:
             self._store(put(p))
             self._push(self._world.clock.now_ms() + HOLD_MS, p.session, p.kind)
 
-    async def run(self, due: Due) -> None:
+    async def run(self, act: Act, drop: Drop) -> None:
         """Sleep until something is due, and have it done. Ends by cancellation."""
         while True:
             self._news.clear()
-            self._fire(due)
-            try:
+            self._fire(act, drop)
+            with suppress(TimeoutError):
                 async with asyncio.timeout(self._sleep_s()):
                     await self._news.wait()
-            except TimeoutError:
-                pass
 
     def _store(self, statement: Statement) -> None:
         """Written with the next flush, which nobody waits for."""
@@ -178,7 +167,7 @@ class Timers:
             return None
         return min(LONGEST_S, max(0.0, (self._heap[0][0] - self._world.clock.now_ms()) / 1000))
 
-    def _fire(self, due: Due) -> None:
+    def _fire(self, act: Act, drop: Drop) -> None:
         now = self._world.clock.now_ms()
         while self._heap and self._heap[0][0] <= now:
             _, _, session, kind = heapq.heappop(self._heap)
@@ -187,7 +176,7 @@ class Timers:
                 continue
             p = self._pending.get((session, kind))
             if p is not None and p.due <= now:
-                self._act(p, now, due)
+                self._act(p, now, act, drop)
 
     def _look(self, session: str, now: int) -> None:
         watch = self._watched.get(session)
@@ -195,16 +184,15 @@ class Timers:
             del self._watched[session]
             self._world.spawn(watch[1](session), f"look at {session}", "look")
 
-    def _act(self, p: Pending, now: int, due: Due) -> None:
-        if p.overdue(now):
+    def _act(self, p: Pending, now: int, act: Act, drop: Drop) -> None:
+        if now - p.due > p.length:  # the machine slept, or no daemon ran
             del self._pending[p.key]
             self._store(remove(p))
             self._world.log.info("timer dropped", session=p.session, kind=p.kind, late_ms=now - p.due)
-            due.drop(p)
+            drop(p)
             return
-        first = [
-            o for o in (*self._pending.values(), *self._acting) if o.session == p.session and o.outranks(p)
-        ]
+        others = (o for o in (*self._pending.values(), *self._acting) if o.session == p.session)
+        first = [o for o in others if RANK[o.kind] < RANK[p.kind]]
         if first:  # it waits: what ranks higher may make it needless
             later = replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS)
             self._pending[p.key] = later
@@ -214,11 +202,11 @@ class Timers:
         del self._pending[p.key]
         self._store(remove(p))
         self._acting.add(p)
-        self._world.spawn(self._do(p, due), f"{p.kind} {p.session}", "look")
+        self._world.spawn(self._do(p, act), f"{p.kind} {p.session}", "look")
 
-    async def _do(self, p: Pending, due: Due) -> None:
+    async def _do(self, p: Pending, act: Act) -> None:
         try:
-            await due.act(p)
+            await act(p)
         finally:
             self._acting.discard(p)
 

@@ -122,18 +122,18 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
     return f"{line[: limit - tail - 1]}…{line[-tail:]}"
 
 
-def raw_line(text: str, limit: int = MAX_LINE) -> str:
+def raw_line(text: str) -> str:
     """A line of output as it was printed, runs of blanks too, without control characters; its middle left out
     when it is too long.
     """
     line = text.rstrip()
-    if len(line) > limit:
-        tail = limit // 4
-        line = f"{line[: limit - tail - 1]}…{line[-tail:]}"
-    return line if line.isprintable() else _CONTROL.sub(" ", line.replace("\t", "    "))[:limit]
+    if len(line) > MAX_LINE:
+        tail = MAX_LINE // 4
+        line = f"{line[: MAX_LINE - tail - 1]}…{line[-tail:]}"
+    return line if line.isprintable() else _CONTROL.sub(" ", line.replace("\t", "    "))[:MAX_LINE]
 
 
-def code_line(text: str, limit: int = MAX_LINE) -> str:
+def code_line(text: str, limit: int) -> str:
     """As ``one_line``, with its indentation."""
     indent = len(text) - len(text.lstrip(" \t"))
     return " " * min(indent, 12) + one_line(text, limit)

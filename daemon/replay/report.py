@@ -273,15 +273,15 @@ class Precision:
         return {**known, **figures, "proposes": self.proposes, "sentence": self.sentence}
 
 
-def sample(sent: Iterable[tuple[str, Result]], size: int = SAMPLE) -> list[str]:
-    """The marks of at most ``size`` feedbacks, the same ones each time. Of each severity there are as many as
+def sample(sent: Iterable[tuple[str, Result]]) -> list[str]:
+    """The marks of at most ``SAMPLE`` feedbacks, the same each time. Of each severity there are as many as
     its share of all, and within one severity one project comes after the other, so that the share of right
     ones in the sample stands for that of all. ``sent``: the mark and the result of each.
     """
     strata: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for mark, result in sent:
         strata[result.severity].append((mark, result.project))
-    shares = _shares({name: len(found) for name, found in strata.items()}, size)
+    shares = _shares({name: len(found) for name, found in strata.items()}, SAMPLE)
     chosen = [mark for name, found in strata.items() for mark in _spread(found)[: shares[name]]]
     return sorted(chosen, key=_place)
 

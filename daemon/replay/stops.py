@@ -19,7 +19,7 @@ from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
 from ..core.transcript import Stop
 from ..core.verdict import JudgedBy
 from ..engine.turn import naming_loop, silent
-from ..judge.case import PROMPT_TOKENS, Case, make_case
+from ..judge.case import Case, make_case
 from ..judge.decide import Decision, Round, decide, skip
 from ..judge.flow import SecondLook, always, judge
 from ..llm import offline
@@ -67,7 +67,6 @@ class Walk:
         *,
         project: str = "",
         nonce: str = "",
-        prompt_tokens: int = PROMPT_TOKENS,
     ) -> Prepared | None:
         """The stop with its case, or with what a guard decided. None where the daemon would write no verdict:
         the turn waited for something in the background, or nobody asked for it.
@@ -99,7 +98,6 @@ class Walk:
             templates=templates,
             open_items=s.open_items,
             project=project,
-            prompt_tokens=prompt_tokens,
         )
         return Prepared(stop, s, case, None, loop)
 

@@ -123,9 +123,9 @@ class Sessions:
             )
         ]
 
-    def open_folders(self, limit: int = 100) -> set[str]:
+    def open_folders(self) -> set[str]:
         """Folders with sessions that work or wait to be judged."""
-        rows = self._db.read("SELECT DISTINCT directory FROM sessions WHERE open = 1 LIMIT ?", (limit,))
+        rows = self._db.read("SELECT DISTINCT directory FROM sessions WHERE open = 1 LIMIT 100")
         return {str(directory) for (directory,) in rows}
 
     def peek(self, session: str) -> Session | None:

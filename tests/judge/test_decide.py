@@ -143,38 +143,31 @@ def rounds(*items: Missing, files: int, fewer_fail: bool = False) -> tuple[list[
     return states, session
 
 
-@pytest.mark.shows("I8", "GUARD-6")
-def test_two_rounds_without_progress_stop() -> None:
-    """The agent only looks around, and the judge rewords its item each time → stop and tell."""
-    states, session = rounds(*(Missing(f"thing {n}", "E2") for n in range(3)), files=0)
-    assert states == ["incomplete", "incomplete", "stopped"]
-    assert session.reason == "no_progress"
-
-
-@pytest.mark.shows("I8")
-def test_items_that_come_and_go_in_turns_are_no_progress() -> None:
-    """What the judge asks for by turns, A, B, A, B, is no progress without a change of anything."""
-    states, session = rounds(*(Missing("x", c) for c in ("E2", "Add a login page", "E2")), files=0)
-    assert states == ["incomplete", "incomplete", "stopped"]
-    assert session.reason == "no_progress"
-
-
-@pytest.mark.shows("I8", "GUARD-6")
-def test_same_open_items_twice_stop() -> None:
-    """The file in question changes, but the same open items after two rounds of feedback → stop and tell."""
-    items = (Missing(f"The tests of a.py fail ({n}.2 s)", "E2") for n in range(3))
-    states, session = rounds(*items, files=9)
-    assert states == ["incomplete", "incomplete", "stopped"]
-    assert session.reason == "same_items"
+STALLED = {  # the item of each round, how many rounds change a file, the reason
+    "the agent only looks around": (tuple(Missing(f"thing {n}", "E2") for n in range(3)), 0, "no_progress"),
+    "items by turns": (tuple(Missing("x", c) for c in ("E2", "Add a login page", "E2")), 0, "no_progress"),
+    "the same item": (
+        tuple(Missing(f"The tests of a.py fail ({n}.2 s)", "E2") for n in range(3)),
+        9,
+        "same_items",
+    ),
+    "other words, a scratch file": (
+        tuple(Missing(w, "E2") for w in ("the tests fail", "two are red", "not green yet")),
+        9,
+        "no_progress",
+    ),
+}
 
 
 @pytest.mark.shows("I8", "GUARD-6")
-def test_a_judge_that_rewords_beside_an_agent_that_edits_a_scratch_file() -> None:
-    """Other words for the same cite, and a change of a file that no item cites: no progress → stop."""
-    words = ("the tests fail", "two are red", "not green yet", "make it pass")
-    states, session = rounds(*(Missing(w, "E2") for w in words), files=9)
-    assert states[:3] == ["incomplete", "incomplete", "stopped"]
-    assert session.attempts == 2
+@pytest.mark.parametrize(("items", "files", "reason"), STALLED.values(), ids=STALLED)
+def test_two_rounds_without_progress_stop(items: tuple[Missing, ...], files: int, reason: str) -> None:
+    """Other words for the same cite, and a change of a file that no item cites, are none; the same open items
+    stop it even where the file in question changes.
+    """
+    states, session = rounds(*items, files=files)
+    assert states == ["incomplete", "incomplete", "stopped"]
+    assert (session.reason, session.attempts) == (reason, 2)
 
 
 @pytest.mark.shows("GUARD-6")
@@ -206,38 +199,21 @@ def test_three_unscored_rounds_stop() -> None:
     assert told == [("unscored", 0), ("unscored", 0), ("stopped", 1)]
 
 
-def unproven(session: Session = SESSION, limits: Limits | None = None) -> Decision:
-    """The decision where no model judged and nothing proves it."""
-    r = Round(session, make_case(), limits or Limits(), at=5, by=JudgedBy())
-    return decide(r, Opinion(None, "no check passed", provider="offline", no_proof=True))
-
-
 def test_no_proof_is_a_reason_of_its_own() -> None:
-    """Unscored and quiet, with words that say so at most; the reason begins with its name."""
-    decision = unproven()
-    assert (decision.verdict.state, decision.session.phase) == ("unscored", "unscored")
-    assert decision.verdict.reason == f"{NO_PROOF}: no check passed"
-    assert [(type(o), o.message) for o in decision.orders if isinstance(o, ShowToast)] == [
-        (ShowToast, UNJUDGED)
-    ]
-    assert len(decision.orders) == 1
-    assert not decision.verdict.will_prompt
-    assert unproven(limits=replace(Limits(), toasts=False)).orders == ()
-
-
-def test_no_proof_has_no_reward() -> None:
-    """Nothing was judged, so nothing is good or bad."""
-    assert unproven().verdict.reward is None
-
-
-def test_no_proof_is_no_round_that_could_not_be_scored() -> None:
-    """Guard 5 counts judges that fail: any number of these stops nothing, and hides no failure before."""
+    """Nobody judged, nothing proves it: unscored, without a reward, with words that say so at most. Guard 5
+    counts judges that fail: any number of these stops nothing, and hides no failure before.
+    """
     session = replace(SESSION, unscored=1)
+    opinion = Opinion(None, "no check passed", provider="offline", no_proof=True)
     for _ in range(9):
-        decision = unproven(replace(session, phase="judging"))
-        session = decision.session
-        assert decision.verdict.state == "unscored"
-    assert session.unscored == 1
+        r = Round(replace(session, phase="judging"), make_case(), Limits(), at=5, by=JudgedBy())
+        decision = decide(r, opinion)
+        session, verdict = decision.session, decision.verdict
+        assert (verdict.state, session.phase, session.unscored) == ("unscored", "unscored", 1)
+        assert (verdict.reason, verdict.reward) == (f"{NO_PROOF}: no check passed", None)
+        assert [o.message for o in decision.orders if isinstance(o, ShowToast)] == [UNJUDGED]
+        assert (len(decision.orders), verdict.will_prompt) == (1, False)
+    assert decide(replace(r, limits=Limits(toasts=False)), opinion).orders == ()
 
 
 @pytest.mark.parametrize(("detail", "toasts"), [("pushed", 1), ("committed", 0)])
