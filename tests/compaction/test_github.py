@@ -147,27 +147,6 @@ def test_claude_codes_shell_is_read_too() -> None:
     assert work(call("gh pr create", PR, None, tool="Bash")).target is not None
 
 
-PIECES = [
-    "gh",
-    "pr",
-    "create",
-    "12",
-    "-R",
-    "a/b",
-    "'",
-    '"',
-    "$(",
-    ")",
-    ";",
-    "&&",
-    "\n",
-    "-q",
-    "=",
-    "git",
-    "push",
-]
-
-
 @pytest.mark.parametrize("piece", ["gh pr view 1;", "$(", "'", "X=$(", "bash -c '", "gh ", "-q "])
 def test_hostile_scripts_are_linear(piece: str) -> None:
     """A megabyte of shell is read in bounded work."""

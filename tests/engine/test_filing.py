@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,11 @@ from daemon.files.verdict import Judging, VerdictFiles
 from daemon.judge.decide import Decision
 from daemon.judge.flow import Opinion
 from daemon.store import verdicts
-from daemon.testing import FakeClock, ScriptedLLM, make_case
+from daemon.testing import make_case
 from tests.support.hosts.opencode_sim import SimDaemon
 
 BACKLOG = 300
 OPINION = Opinion(None, "nothing was asked")
-
-
-@pytest.fixture
-async def sim(tmp_path: Path) -> AsyncIterator[SimDaemon]:
-    (tmp_path / "work").mkdir()
-    found = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
-    await found.start()
-    yield found
-    await found.stop()
 
 
 def said(path: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,15 +20,6 @@ from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
 
 DECIDED = settled(Session(id="decided", task="t"), "turn", "incomplete", "judged")
 VERDICT = Verdict("decided", "t", "turn", "incomplete", 1)
-
-
-@pytest.fixture
-async def sim(tmp_path: Path) -> AsyncIterator[SimDaemon]:
-    found = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
-    await found.start()
-    await found.settle()
-    yield found
-    await found.stop()
 
 
 def stored(sim: SimDaemon) -> dict[str, str]:

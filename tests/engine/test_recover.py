@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,6 @@ from tests.support.hosts.world import COMPLETE
 
 MANY = 12_000
 STARTS = 20
-
-
-@pytest.fixture
-async def sim(tmp_path: Path) -> AsyncIterator[SimDaemon]:
-    (tmp_path / "work").mkdir()
-    found = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
-    await found.start()
-    await found.settle()
-    yield found
-    await found.stop()
 
 
 async def fill(sim: SimDaemon, work: Path) -> None:

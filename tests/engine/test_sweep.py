@@ -6,23 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    pass
 
 YOUNG_MS, OLD_MS = 60_000, 700_000
-
-
-@pytest.fixture
-async def sim(tmp_path: Path) -> AsyncIterator[SimDaemon]:
-    (tmp_path / "work").mkdir()
-    running = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
-    await running.start()
-    yield running
-    await running.stop()
 
 
 def host_of(sim: SimDaemon, name: str, folder: str = "work") -> SimHost:

@@ -21,8 +21,6 @@ from harness.machine.sandbox import REPO, Sandbox, sandbox
 from harness.machine.waiting import PATIENCE_S, wait_until
 from tests.support.hosts.wire import WireHost, unfinished
 
-root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-
 
 @pytest.fixture
 def box() -> Iterator[Sandbox]:

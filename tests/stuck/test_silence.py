@@ -96,7 +96,13 @@ def test_what_is_not_of_the_form_is_no_answer(reply: Any) -> None:
 
 @pytest.mark.shows("I30")
 @pytest.mark.parametrize(
-    "reply", [{**GOOD, "stuck": False}, {**GOOD, "reason": "complete"}, {**GOOD, "confidence": 0.59}]
+    "reply",
+    [
+        {**GOOD, "stuck": False},
+        {**GOOD, "reason": "complete"},
+        {**GOOD, "reason": "working", "stuck": False},
+        {**GOOD, "confidence": 0.59},
+    ],
 )
 def test_contradictions_and_doubt_are_not_stuck(reply: dict[str, Any]) -> None:
     """An answer that contradicts itself, or is unsure, nudges nobody."""

@@ -14,8 +14,6 @@ from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import WireHost
 from tests.support.machine.command_line import reflectd, said
 
-NOW = int(time.time() * 1000)
-
 
 def checks(box: Sandbox, *args: str, **env: str) -> tuple[int, dict[str, list[tuple[str, str, str]]]]:
     """Exit code, and the findings by name: (outcome, text, mend)."""

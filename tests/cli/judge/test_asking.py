@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import pexpect
 import pytest
@@ -25,7 +24,6 @@ from tests.support.hosts.claude_code_past import begun as begun_at
 from tests.support.hosts.claude_code_past import kept
 from tests.support.machine.command_line import Done, reflectd, said
 
-Json = dict[str, Any]
 DONE = {"complete": True, "severity": "NONE", "feedback": "", "missing": [], "next_actions": []}
 OPEN = {
     "complete": False,

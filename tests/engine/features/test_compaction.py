@@ -313,14 +313,8 @@ async def test_work_that_ended_while_the_model_thought(w: World) -> None:
 @pytest.mark.shows("I18", "I30")
 @pytest.mark.parametrize(
     "reply",
-    [
-        Unavailable("down", "server"),
-        "useless",
-        answer("go_shopping"),
-        answer("continue_task", confidence="high"),
-        answer("continue_task", confidence=0.4),
-    ],
-    ids=["no_model", "prose", "off_menu", "no_number", "unsure"],
+    [Unavailable("down", "server"), "useless", answer("continue_task", confidence=0.4)],
+    ids=["no_model", "prose", "unsure"],
 )
 async def test_a_failed_or_unsure_look_sends_nothing(w: World, reply: Any) -> None:
     """No model, a failing one, a broken form or too little confidence: nothing is sent, ever."""

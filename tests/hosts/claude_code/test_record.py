@@ -32,7 +32,6 @@ FIRST = Question(
 YES = Chosen(FIRST.digest, "Add to CLAUDE.md")
 TTY = {"X-CC-Entrypoint": "cli", "X-CC-Attended": "1", "X-CC-Project": "/home/ada/shop"}
 NOBODY = {"X-CC-Entrypoint": "sdk-cli", "X-CC-Attended": "0"}
-Json = dict[str, Any]
 both = pytest.mark.parametrize("version", list(RECORDED))
 
 

@@ -18,7 +18,6 @@ from daemon.testing import FakeClock
 from harness.machine.sandbox import REPO
 from tests.learning.playbook.books import book, point
 
-DAY_MS = 86_400_000
 NOW_MS = 1_764_201_600_000  # 2025-11-27
 DRIVER = """
 import os, signal, sys

@@ -21,7 +21,6 @@ from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 Json = dict[str, Any]
 QUESTION = Question("Shall it? (reflectd 0a1b2c3d4e5f)", "Rule", (("Yes", "y"), ("No", "n")))
 FORM = QUESTION.form("multiple")
-WISH = wish("learn", "Use bun")
 
 
 class Site:
