@@ -1,8 +1,8 @@
 """A person's consent inside a host: the form of our questions, of their answers, and of typed commands.
 
 A question counts only if it is, byte for byte, the one that reflectd made: its text, its heading, each option
-and nothing else. So both sides compare digests, and nobody keeps the text of anybody's questions. Pure. What
-a host sends may be of any form; whatever is not ours gives nothing, and nothing here raises.
+and nothing else. So both sides compare digests, and nobody keeps the text of anybody's questions. Pure.
+Payloads of another form give nothing, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 MARK: Final = re.compile(r"\(reflectd ([0-9a-f]{12})\)\Z")
-"""How the text of each question of ours ends: with its token."""
+"""The end of each question of ours: its token."""
 COMMAND_MARK: Final = "<!-- reflectd:reflect -->"
-"""How the text of our command begins, by which it is known under whatever name."""
+"""The beginning of our command's text, which identifies it under any name."""
 MAX_QUESTIONS: Final = 4  # in one dialog, by Claude Code's tool
 MAX_CHARS: Final = 4_000  # of one text
 MAX_TYPED: Final = 20_000
@@ -42,9 +42,7 @@ class Question:
         return _digest([self.text, self.header, [list(option) for option in self.options]])
 
     def form(self, several: str) -> dict[str, Any]:
-        """As a host's question tool takes it. ``several``: its name for whether more than one may be chosen;
-        "" where that is left out.
-        """
+        """The form for a host's question tool. ``several``: its key for multiple choice; "" leaves it out."""
         options = [{"label": label, "description": about} for label, about in self.options]
         asked = {"question": self.text, "header": self.header, "options": options}
         return {**asked, several: False} if several else asked
@@ -67,7 +65,7 @@ class Chosen(NamedTuple):
 
 
 def shown(questions: object) -> tuple[Shown, ...]:
-    """The questions of one dialog, if all of them are ours; a strange one beside them could mislead."""
+    """The questions of a dialog if all are ours; a foreign one beside them could mislead."""
     if not isinstance(questions, list) or not 0 < len(questions) <= MAX_QUESTIONS:
         return ()
     found = [_shown(question) for question in questions]
@@ -129,12 +127,12 @@ class Wish:
 
     @property
     def digest(self) -> str:
-        """The mark of exactly this."""
+        """The digest of exactly this wish."""
         return _digest(["typed", self.verb, self.words, sorted(self.flags)])
 
 
 def wish(verb: str, words: str, *flags: str) -> Wish:
-    """As both sides spell it: white space counts once, and quotes around the whole do not count."""
+    """The normal form of the words: single blanks, no quotes around the whole."""
     said = " ".join(words.split())
     for begin, end in _QUOTES.items():
         inside = said[len(begin) : -len(end)]

@@ -1,9 +1,9 @@
-"""Long texts, tool calls and transcripts made short, so that no text stops the daemon.
+"""Cuts long texts, tool calls and transcripts, so that no text stops the daemon.
 
 ``re`` can't be stopped and holds Python's lock for as long as one match takes. The package's patterns need
 linear time (``tests/test_patterns.py``), so a bound on each text bounds every match, and a bound on all texts
-bounds the reading. What is cut is whole lines, before secrets are redacted: half a secret may not be known as
-one, so a line that does not fit goes as a whole.
+bounds the reading. Whole lines are cut, before secrets are redacted, because half a secret may not be
+recognised.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MARK: Final = 60  # characters that the line may have that counts what is missin
 def bounded(transcript: Transcript) -> Transcript:
     """The transcript with all texts of at most ``TEXT`` characters, and with shorter ones in old calls.
 
-    The calls themselves stay, up to ``MAX_CALLS``: what was edited and run is still known. One call stands
-    for all those that were left out. ``bounded(bounded(t)) == bounded(t)``.
+    The newest ``MAX_CALLS`` calls stay, so edits and commands are still known. One call stands for all
+    others. ``bounded(bounded(t)) == bounded(t)``.
     """
     left, room = FRESH, MAX_CALLS
     found: list[Message] = []
@@ -75,7 +75,7 @@ def whole_lines(text: str, limit: int, end: str = "\n") -> str:
 
 
 def _unread(count: int) -> ToolCall:
-    """Stands for calls that are not read. As after a sub-agent, no rule then says that work was not done."""
+    """A call that stands for unread calls. No rule then claims that work was not done."""
     told: dict[str, object] = {"description": f"{count} calls that were not read"}
     return ToolCall("unread", "task", "completed", told, inner_cut=count)
 
@@ -104,7 +104,7 @@ def _length(value: object, depth: int) -> int:
     if isinstance(value, str):
         return len(value)
     if depth > MAX_DEPTH:
-        return TEXT  # deeper than what is kept: to be cut
+        return TEXT  # nested more deeply than the kept levels
     if isinstance(value, dict):
         return sum(len(k) + _length(v, depth + 1) for k, v in value.items())
     return sum(_length(v, depth + 1) for v in value) if isinstance(value, list) else 8
@@ -116,7 +116,7 @@ BYTES_PER_TOKEN: Final = 3.5  # of UTF-8; models differ, and code has shorter to
 
 
 def cut_texts(value: object, cut: Callable[[str], str], depth: int = 0) -> object:
-    """The JSON value with every text in it cut, keys too, and None for all that is nested too deeply."""
+    """The JSON value with every text cut, keys too, and None for values that are nested too deeply."""
     if isinstance(value, str):
         return cut(value)
     if depth > MAX_DEPTH:

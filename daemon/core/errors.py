@@ -76,7 +76,7 @@ class Unavailable(ReflectdError):
 
 
 def words(error: Exception) -> str:
-    """Why something failed, for a person: of a system's error its words, without its number and the path."""
+    """The failure in words for a person; of a system's error without number and path."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

@@ -57,7 +57,7 @@ class SessionIdled:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundAwaited:
-    """The agent stopped, and what it left running in the background is awaited before its turn is judged.
+    """The agent stopped, and its background tasks are awaited before its turn is judged.
 
     ``names``: a name for each such task, for a person to read.
     """
@@ -142,8 +142,8 @@ class QuestionAnswered:
 
 @dataclass(frozen=True, slots=True)
 class CommandTyped:
-    """The person typed our slash command. ``digest``: that of what it asks for (``core.consent.Wish``), ""
-    where it asks for nothing that changes something. ``message``: the id of the message that it became.
+    """The person typed our slash command. ``digest``: of its wish (``core.consent.Wish``), "" where it
+    changes nothing. ``message``: the id of its message.
     """
 
     session: str

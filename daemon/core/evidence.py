@@ -8,14 +8,14 @@ from typing import Final, Literal
 Ending = Literal["statement", "question", "cut_off", "empty"]
 CheckKind = Literal["test", "build", "lint"]
 RowKind = Literal[
-    "write",  # files written, and where the last write is
+    "write",  # written files, and the place of the last write
     "tests_changed",  # tests deleted, skipped or loosened, or their exit code hidden
     "check",  # a test, build or lint run
     "git",  # a commit, push, pull request or issue, and what came of it
     "run",  # the program, a page or a deployment that was run
     "todo",  # an open entry of the agent's own list
     "denied",  # the person rejected a permission
-    "tool_error",  # a failed tool call nothing answered
+    "tool_error",  # a failed call without a later success
     "unmet",  # a stand-in for code, an edit that failed, a command that was killed
     "leak",  # a commit holds secrets, or files that nobody asked for
     "ending",  # the host cut the last answer off, or there is none
@@ -52,11 +52,10 @@ FAILED: Final = 0
 class Act:
     """One line of the activity log: a tool call, several reads in a row, or a mark between them.
 
-    ``id``: what a judge cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the lines of its
-    output that decide, each one line; ``raw``: its output as it was printed, first and last lines, shown
-    instead where there is room. ``rank``: what is left out first when there is no room (3 before 0;
-    ``FAILED`` for a command that failed).
-    ``verifies``: it ran after the last edit of code. ``calls``: how many calls it stands for.
+    ``id``: for cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the decisive lines of its
+    output; ``raw``: the first and last lines as printed, shown instead where there is room. ``rank``: the
+    order of leaving out (3 before 0; ``FAILED`` for a failed command). ``verifies``: it ran after the last
+    edit of code. ``calls``: the number of calls it stands for.
     """
 
     id: str
@@ -86,7 +85,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All rows of one case, the log of what was done, and what it changed."""
+    """The rows of a case, the log of its calls, and the changes by file."""
 
     rows: tuple[Row, ...] = ()
     ending: Ending = "statement"
@@ -108,9 +107,7 @@ class Evidence:
 
 
 def ending(text: str, finish: str = "") -> Ending:
-    """How an answer ends, as far as its form tells. ``finish``: why the model stopped, as the host names
-    it.
-    """
+    """The ending of an answer, by its form. ``finish``: the host's reason why the model stopped."""
     if finish in {"length", "max_tokens"}:
         return "cut_off"
     end = text.rstrip(" \t\r\n*_`\"')\u00bb\u201d\u2019")

@@ -1,7 +1,7 @@
 """Which small model answers a quick question: the first model of the person's lists that a host offers.
 
-The caller says what is offered; nothing here asks a host. None means that no model of the lists is offered:
-then the caller keeps the session's own model.
+The caller passes the offered models in. None means that none of the lists is offered: the caller keeps the
+session's own model.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def first_offered(wanted: tuple[str, ...], ids: tuple[str, ...]) -> str:
 
 
 def needs_second_look(settings: Settings, provider: str, model: str) -> bool:
-    """Whether feedback that only this judge wants is asked about once more (``judge.second_look``): by
-    default where it is one of the small models, or a model on the person's own machine.
+    """Says whether feedback without a proving row gets a second look (``judge.second_look``): by default
+    where the judge is a small model or one on the person's machine.
     """
     if settings.judge.second_look != "auto":
         return settings.judge.second_look == "always"

@@ -1,4 +1,4 @@
-"""Texts that agents were given: found where an answer cites them, and taken out of a transcript again."""
+"""Learned texts that agents were given: finds their cites, and takes the texts out of a transcript."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .transcript import ToolCall, Transcript
 
 CITED: Final = re.compile(r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]")
-"""How a text names a point (REQ-REFL-001)."""
+"""A point's name in a text (REQ-REFL-001)."""
 
 
 _SPACES: Final = re.compile(r"\s+")
@@ -26,10 +26,9 @@ def cited_ids(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Transcript:
-    """The transcript without the texts that were given behind results of calls, by the call's id: what we
-    said ourselves proves nothing. Each is taken out once, where it stands last, of the result of that call,
-    or of the next one: a host that has no place behind a call that failed puts it there. What people and
-    agents wrote stays, also where it is word for word the same.
+    """The transcript without the texts that we gave behind results (by call id): our own words prove nothing.
+    Each is taken out once, at its last place in the result of that call, or of the next one, where a host
+    puts it after a failed call. Equal words of people and agents stay.
     """
     if not given:
         return transcript
@@ -57,5 +56,5 @@ def known_as(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """The text as it is compared: without case, punctuation at its ends, and runs of blanks."""
+    """The text for comparison: without case, outer punctuation and repeated blanks."""
     return _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip(" .,;:!-*\"'`")

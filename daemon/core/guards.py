@@ -55,11 +55,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A guard says no, and why.
+    """A guard's no, with its reason.
 
-    ``final``: the state of the verdict that is written; None when none is written (a child session, a judge
-    session, a turn judged already). ``tell``: what the person is told, once. ``wait``: ask the guard again at
-    the next event.
+    ``final``: the state of the written verdict; None when none is written (a child session, a judge session,
+    a judged turn). ``tell``: a message for the person, once. ``wait``: ask the guard again at the next event.
     """
 
     guard: str
@@ -94,10 +93,10 @@ def may_judge(session: Session, now_ms: int, limits: Limits, *, children_busy: b
 
 
 def too_many_prompts(session: Session, now_ms: int, limits: Limits) -> Skip | None:
-    """Guard 10: how often an agent is prompted, whatever begins a task. Told once.
+    """Guard 10: limits the prompts of a session. Told once.
 
-    A person's message that the agent answers begins the count again. opencode can't tell a person from a
-    program that types; so twice the limits hold whoever typed.
+    A person's message that the agent answers begins the count again. opencode cannot tell a person from a
+    program that types, so twice the limits are never reset.
     """
     counted = session.prompts[max(0, len(session.prompts) - session.counted) :]
     for name, most, span in (
@@ -246,7 +245,7 @@ class InARow(NamedTuple):
 
 
 def rounds_without_progress(session: Session, *, progress: Progress, items: tuple[str, ...]) -> InARow:
-    """How many rounds there were, up to this one.
+    """Counts the rounds up to this one.
 
     ``progress``: where the task stands now. ``items``: the open items to be sent, normalised.
     """
@@ -262,8 +261,8 @@ def rounds_without_progress(session: Session, *, progress: Progress, items: tupl
 
 
 def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
-    """The open items without what changes by itself, so that they can be compared: row ids, durations, times
-    of day, addresses and ids, punctuation and capitals. A secret's mark keeps its kind only.
+    """The open items for comparison: without row ids, durations, times, addresses, ids, punctuation and
+    capitals. A secret's mark keeps its kind only.
     """
     cleaned = {_SPACE.sub(" ", _NOISE.sub(" ", _MARK.sub(r"\1", item.casefold()))).strip() for item in items}
     return tuple(sorted(cleaned - {""}))

@@ -1,4 +1,4 @@
-"""What passes between a flow and a model: the flow yields a ``Prompt`` and is sent a ``Reply``."""
+"""``Prompt`` and ``Reply``: a flow yields the one and is sent the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts what is offered to an agent into one text, within one budget of characters.
+"""Composes the offers for an agent into one text, within one budget of characters.
 
 Offers that rank higher are put in first. An offer that does not fit is left out whole, and the text says how
 many were.
@@ -20,18 +20,17 @@ OfferKind = Literal["hand_over", "preference", "point", "lesson"]
 ORDER: Final[tuple[OfferKind, ...]] = ("hand_over", "preference", "point", "lesson")
 """The kinds of offers, the one that goes first at the front."""
 LEARNED: Final[frozenset[OfferKind]] = frozenset({"preference", "point", "lesson"})
-"""What reflectd or the person put down earlier, for any session. A hand-over is about this session."""
+"""Offers from earlier sessions. A hand-over is about this session."""
 LEFT_OUT: Final = "({} more left out: no room)"
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When an agent may be given something: its session starts, a person prompts it, it calls a tool, its
-    context was compacted.
+    """A moment for context: a session starts, a person prompts, the agent calls a tool, the context was
+    compacted.
 
-    ``text``: what the person typed, and ``model``: the one it goes to, where that is known. ``transcript``:
-    read for ``compacted`` only, since a person waits otherwise. ``call``: the tool call, before or after it
-    ran.
+    ``text``: the typed message; ``model``: its addressee, where known. ``transcript``: read for ``compacted``
+    only, since a person waits otherwise. ``call``: the tool call, before or after it ran.
     """
 
     when: When
@@ -42,18 +41,17 @@ class Moment:
 
     @property
     def begins(self) -> bool:
-        """Whether the agent has no context yet: what counts in each session is given now, and at no other
-        moment.
-        """
+        """Says whether the agent has no context yet. Offers for every session are given only then."""
         return self.when in {"start", "compacted"}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A text that helps an agent to go on. ``id``: always the same for the same offer. ``text``: what the
-    agent reads. ``worth``: among offers of one kind the higher one goes first. ``heading``: stands once
-    before the first of the offers that share it. ``directory`` and ``name``: the project and the name of
-    what was learned, so that what becomes of it can be counted.
+    """A text for an agent.
+
+    ``id``: the same for the same offer. ``worth``: within a kind the higher one goes first. ``heading``:
+    stands once before the offers that share it. ``directory``, ``name``: the project and name of the learned
+    record, to count its use.
     """
 
     id: str
@@ -67,8 +65,8 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The text for the agent, the ids of the offers in it, and how many did not fit. ``offers``: those in
-    it.
+    """The text for the agent, the ids of its offers, the number of those that did not fit. ``offers``: those
+    in it.
     """
 
     text: str
@@ -87,9 +85,8 @@ def compose(
 ) -> Composed:
     """The offers that fit into ``budget`` characters, best first, each id once.
 
-    ``known``: ids that this session was given before; they are not given again. ``learned``: the most
-    characters of all offers of the kinds ``LEARNED`` together. ``tells``: whether the text says how many were
-    left out; without that it holds nothing but headings and offers.
+    ``known``: ids that this session has; they are left out. ``learned``: the most characters of all
+    ``LEARNED`` offers together. ``tells``: the text says how many were left out.
     """
     wanted: dict[str, Offer] = {}
     for offer in offers:

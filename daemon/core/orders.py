@@ -98,8 +98,8 @@ class ReadProviders:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
-    """Read what people typed in past sessions: the ``limit`` sessions that were used next after ``after``, ""
-    for the oldest. ``listed``: only which sessions there are.
+    """Read the typed messages of past sessions: the ``limit`` sessions by last use after ``after``, "" for
+    the oldest. ``listed``: only the list of sessions.
     """
 
     after: str

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 Account = Literal["judging", "learning", "asked"]
-"""What a call is paid from. Each account has its own limit (``engine/budget``). ``asked``: a person asked for
-it: after an estimate of what it costs, or by typing `/reflect`.
+"""The account that pays a call; each has its own limit (``engine/budget``). ``asked``: a person wanted it,
+after an estimate or by typing `/reflect`.
 """
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
@@ -40,7 +40,7 @@ class Policy:
 
 
 AUTO: Final = ("host", "anthropic", "openai", "offline")
-"""What ``auto`` stands for: those of them that are set up."""
+"""The providers of ``auto``, as far as they are set up."""
 MODELS: Final = ("host", "anthropic", "openai", "claude-cli")
 MAX_RETRIES: Final = 3
 BASE_DELAY: Final = 2.0
@@ -83,7 +83,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "asked.judge.second": ASKED,
     "haiku_reflexion": REFLEXION,
     "haiku_eval": REFLEXION,
-    # one call for a task that a person gave: what comes late is of no use
+    # one call for a task that a person gave: a late answer is of no use
     "lessons": replace(LEARNING, attempts=1, call_s=20.0),
     # `/reflect`: a person asked for it, and waits
     "signals": REFLECT,
@@ -92,7 +92,7 @@ POLICIES: Final[dict[str, Policy]] = {
 
 
 def account_of(purpose: str) -> Account:
-    """What a call for this purpose is paid from."""
+    """The account that pays calls for this purpose."""
     policy = POLICIES.get(purpose)
     return policy.account if policy is not None else "judging"
 

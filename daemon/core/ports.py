@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as protocols. ``app`` passes the implementations in."""
+"""The engine's outside as protocols. ``app`` passes the implementations in."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Clock(Protocol):
 
 @runtime_checkable
 class Client(Protocol):
-    """What a provider that keeps connections open can do besides."""
+    """A provider that keeps connections open."""
 
     async def warm(self) -> None:
-        """Import and build, in a thread, what the first call needs; never fails."""
+        """Import and build the parts of the first call, in a thread; never fails."""
 
     async def close(self) -> None:
         """Close its connections."""
@@ -39,7 +39,7 @@ class Client(Protocol):
 
 @runtime_checkable
 class Chooses(Protocol):
-    """What a provider can do besides that must first look up which models are offered."""
+    """A provider that must first look up the offered models."""
 
     async def chosen(self, prompt: Prompt) -> Prompt:
         """``prompt`` with the model that will be asked, for ``model_for`` and ``complete``.

@@ -1,7 +1,7 @@
 """One question to a model: its prompt, the form of its answer, and how a reply is read.
 
-A pipeline says what it asks and gets a struct back; a marker (nonce) around the data, a second try for a
-broken form, budget, ledger and dead letters are not its concern::
+A pipeline names its question and gets a struct back. Nonce, second try, budget, ledger and dead letters are
+handled here and in the engine::
 
     class Said(Struct, kw_only=True):   # the fields in the order in which the model shall write them
         reasons: str = ""
@@ -160,8 +160,8 @@ class BadForm:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """How a question ended. ``why``: what failed; then there is no ``reply``. ``prompts``, ``replies``: what
-    was asked and answered. ``bad``: what could not be read. ``limit``: the cap on spending that forbade it.
+    """The end of a question. ``why``: the failure, then there is no ``reply``. ``prompts``, ``replies``: the
+    exchange. ``bad``: unreadable replies. ``limit``: the cap on spending that forbade it.
     """
 
     reply: R | None = None
@@ -174,7 +174,7 @@ class Answer(Generic[R]):
 
     @property
     def provider(self) -> str:
-        """Who answered last, "" where nobody did."""
+        """The provider of the last answer, "" where nobody answered."""
         return self.replies[-1].provider if self.replies else ""
 
     @property
@@ -184,7 +184,7 @@ class Answer(Generic[R]):
 
     @property
     def usage(self) -> Usage:
-        """What the last reply took."""
+        """The usage of the last reply."""
         return self.replies[-1].usage if self.replies else Usage()
 
     @property
@@ -323,7 +323,7 @@ def _decoded(
 
 
 def as_quoted(text: str) -> str:
-    """A quote, or the text that it is from, without what a model may change in it: case, line breaks, and
-    marks at its ends.
+    """A quote, or its source, for comparison: without case, line breaks and outer marks, which a model may
+    change.
     """
     return " ".join(text.strip(" \n\"'“”`.").casefold().split())

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a task stands between two rounds of feedback: rounds without progress are counted (I8).
+    """The state of a task at a round of feedback, to count rounds without progress (I8).
 
-    ``files``: a digest of the task's net change. ``checks``: of what its checks, commits and runs said last.
-    ``items``: what each open item cites, sorted, so that a new wording is the same item. ``cited``: a digest
-    of the change of those files that an open item names or cites.
+    ``files``: a digest of the task's net change. ``checks``: of the last results of its checks, commits and
+    runs. ``items``: the sorted cites of each open item, so that a new wording is the same item. ``cited``: a
+    digest of the change of those files that an open item names or cites.
     """
 
     files: str = ""
@@ -57,8 +57,8 @@ NOWHERE: Final = Progress()
 
 
 def moved(before: Progress, now: Progress) -> bool:
-    """Whether a check says something else, or an open item is gone and none has come, or files changed. While
-    every item is still open, only the files that one of them cites count.
+    """Says whether a check changed its result, an open item went without a new one, or files changed. While
+    every item is open, only files that an item cites count.
     """
     if set(now.items) < set(before.items) or before.checks != now.checks:
         return True
@@ -96,11 +96,11 @@ class Session:
 
     ``task``: id of the person's last message, empty until one was seen. ``turn``: the assistant message that
     is being judged or was judged last. ``final``: the turn that has its final verdict (guard 4). ``waiting``:
-    open permissions and questions (guard 8). ``background``: what the agent left running and its turn waits
-    for; the session counts as busy meanwhile. ``recheck``: the agent is idle and not judged yet.
-    ``rejudged``: the turn that was judged again after a crash, which happens once. ``retrying``: the host
-    waits to ask a failing model again. ``model``, ``context``: the model that answered last, and how many
-    tokens that took with all that was read for it; as of the messages that were read last.
+    open permissions and questions (guard 8). ``background``: running tasks that its turn waits for; the
+    session counts as busy meanwhile. ``recheck``: the agent is idle and not judged yet. ``rejudged``: the
+    turn that was judged again after a crash, which happens once. ``retrying``: the host waits to ask a
+    failing model again. ``model``, ``context``: of the last answer read: its model, and its tokens with all
+    input.
 
     These count for one task, and a new message of the person resets them: ``attempts``, ``unscored``,
     ``stalled``, ``repeated``, ``unchanged``, ``open_items``; ``progress``: where the task stood when feedback
@@ -177,12 +177,12 @@ _NEW_TASK: Final[dict[str, Any]] = {
         *("nudges", "loop", "loop_count"),
     )
 }
-"""What a new message of the person resets."""
+"""Fields that a new message of the person resets."""
 _COUNTERS: Final = (
     *("attempts", "stalled", "repeated", "unchanged", "progress", "open_items"),
     *("prompts", "counted", "prompts_told", "nudges", "loop", "loop_count"),
 )
-"""What a prompt changes that is taken back."""
+"""Fields that are restored when a prompt is taken back."""
 
 
 def fold(state: Session, event: SessionEvent) -> Session:
@@ -306,7 +306,7 @@ def prompted(session: Session, at: int) -> Session:
 
 
 def unread(session: Session) -> Session:
-    """The state when the host does not tell what its agent answered. A task that is over stays so."""
+    """The state when the host does not tell the agent's answer. A task that is over stays so."""
     if session.phase in FINAL_FOR_TASK:
         return replace(session, recheck=False)
     return replace(session, recheck=False, phase="error", reason="messages not read")

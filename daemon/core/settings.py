@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value = bool | int | str
-Tighten = Literal["", "off", "lower", "observe"]  # what a project may do to a setting; none costs the person
+Tighten = Literal["", "off", "lower", "observe"]  # a project's rights over a setting; none costs the person
 _T = TypeVar("_T")
 MOST_NAMES = 50  # in one list
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -42,7 +42,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What values are allowed, in words for a person."""
+        """The allowed values in words for a person."""
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, int):
@@ -62,12 +62,12 @@ class Setting:
 
     @property
     def tightest(self) -> Value:
-        """The value that counts when a project sets this to something that can't be read."""
+        """The value in force when a project's value can't be read."""
         wishes: dict[str, Value] = {"off": False, "lower": self.range[0], "observe": "observe"}
         return wishes.get(self.tighten, self.default)
 
     def valid(self, value: object) -> bool:
-        """Whether ``value`` has the right type and range."""
+        """Says whether ``value`` has the right type and range."""
         if type(value) is not type(self.default):
             return False
         if isinstance(value, str):
@@ -116,7 +116,7 @@ def _is_word(value: str) -> bool:
 
 
 def _is_inside(value: str) -> bool:
-    """Whether it is a relative path that leads out of no folder, to a `playbook.json`."""
+    """Says whether it is a relative path that leads out of no folder, to a `playbook.json`."""
     parts = value.split("/")
     return value.isprintable() and parts[-1] == "playbook.json" and not {"", ".", ".."} & set(parts)
 
@@ -128,7 +128,7 @@ def _setting(default: _T, doc: str, **rules: object) -> _T:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Who judges, and what follows from a verdict."""
+    """The judge, and the consequences of a verdict."""
 
     mode: Literal["act", "observe"] = _setting(
         "act",
@@ -182,13 +182,13 @@ class Judge:
         return {host: (key, provider) for host, (key, provider) in found.items() if provider}
 
     def of(self, host: str) -> tuple[str, str]:
-        """(setting, provider): what decides who judges the sessions of a host."""
+        """(setting, provider) that choose the judge of a host's sessions."""
         return self.own.get(host, ("judge.provider", self.provider))
 
 
 @dataclass(frozen=True, slots=True)
 class Anthropic:
-    """The Anthropic API. Whoever starts the daemon by hand may have the key in `ANTHROPIC_API_KEY`."""
+    """The Anthropic API. For a daemon started by hand the key may be in `ANTHROPIC_API_KEY`."""
 
     model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
     base_url: str = _setting(
@@ -321,7 +321,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What reflectd does after a host has summarised a session's context."""
+    """Help after a host has summarised a session's context."""
 
     enabled: bool = _setting(True, "help an agent to go on after its context was compacted", tighten="off")
     github: bool = _setting(
@@ -333,7 +333,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """With whom lessons are shared (docs/team-memory.md)."""
+    """The shared store of lessons (docs/team-memory.md)."""
 
     url_file: str = _setting(
         "",
@@ -345,7 +345,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What asking models may cost. At the limit the fixed rules judge; with 0 no model is ever asked."""
+    """Limits on the cost of models. At a limit the fixed rules judge; with 0 no model is ever asked."""
 
     cents_per_day: int = _setting(
         200, "US cents a day for judging by a model", range=(0, 1_000_000), tighten="lower"
@@ -376,7 +376,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """What reflectd learns about a project from its sessions (design/learning.md)."""
+    """Points that agents learn about a project (design/learning.md)."""
 
     enabled: bool = _setting(
         False,
@@ -430,7 +430,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What is put in front of an agent of what was learned."""
+    """Learned texts in front of an agent."""
 
     enabled: bool = _setting(True, "offer what was learned to agents", tighten="off")
 
@@ -532,7 +532,7 @@ GONE: Mapping[str, str] = {
     "daemon.idle_exit_minutes": "30 where a host started the daemon, else never",
     "log.debug": 'log.level has "debug"',
 }
-"""Settings of earlier versions, with what counts instead. They are named once and ignored."""
+"""Settings of earlier versions with their replacement. They are named once and ignored."""
 
 
 def settings_table() -> str:

@@ -22,8 +22,8 @@ class Stop:
     """The moment in a past session at which the agent ended its turn. ``transcript``: as the host would have
     told it then, up to the answer that ended the turn.
 
-    ``after``: who spoke next. ``feedback`` is ours; ``host``: the agent was woken by itself, for example when
-    something ended in the background; ``end``: nobody did. ``said``: what the person typed next, if they did.
+    ``after``: the next speaker. ``feedback`` is ours; ``host``: the agent was woken, for example by a
+    background task; ``end``: nobody. ``said``: the person's next message, if any.
     """
 
     transcript: Transcript
@@ -45,21 +45,19 @@ _DENIED: Final = re.compile(
 
 
 def is_denied(call: ToolCall) -> bool:
-    """Whether the person refused or stopped the call, by opencode's or Claude Code's wording."""
+    """Says whether the person refused or stopped the call, by opencode's or Claude Code's wording."""
     if call.status == "error":
         return bool(_DENIED.search(call.error[:2000]) or _DENIED.search(call.output[:2000]))
     return call.status == "completed" and "User aborted the command" in call.output[-1000:]
 
 
 def is_refused(call: ToolCall) -> bool:
-    """Whether the person said no to the call or stopped it. A rule in the settings that forbids it is no word
-    on this call.
-    """
+    """Says whether the person refused or stopped the call; a forbidding rule in the settings is neither."""
     return is_denied(call) and "rule which prevents you" not in call.error[:2000]
 
 
 def looks_up(tool: str) -> bool:
-    """Whether the tool only reads: not finding something is an answer, not unfinished work."""
+    """Says whether the tool only reads: an empty result is an answer, not unfinished work."""
     return bool(_LOOKS_UP.search(tool))
 
 
@@ -67,7 +65,7 @@ ToolStatus = Literal["pending", "running", "completed", "error"]
 Compaction = Literal["", "auto", "manual"]
 MAX_INNER: Final = 200  # calls of one sub-agent
 MAX_AGENTS: Final = 8  # sub-agents of one task whose calls are read
-AT_WORK: Final = frozenset({"", "tool-calls"})  # how an answer ends after which the agent goes on
+AT_WORK: Final = frozenset({"", "tool-calls"})  # endings of an answer after which the agent goes on
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
@@ -142,17 +140,17 @@ class Message:
 
     @property
     def is_end(self) -> bool:
-        """Whether the answer is finished: what a person types after it is another task."""
+        """Says whether the answer is finished: a person's next message is another task."""
         return self.finish == "stop" and not (self.error or self.summary)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a person said, with the agent's last words before it.
+    """A message of a person, with the agent's last words before it.
 
     ``refusal``: it was said when they refused a tool call. ``interrupted``: they had stopped the agent just
-    before. ``at``: epoch ms. ``message``: the host's id of it. ``line``: in the file that it stands in, from
-    1 on; 0 when unknown.
+    before. ``at``: epoch ms. ``message``: the host's id of it. ``line``: its place in the file, from 1 on; 0
+    when unknown.
     """
 
     text: str
@@ -286,13 +284,13 @@ class Transcript:
 
     @property
     def work(self) -> tuple[Message, ...]:
-        """Everything after the first of ``requests``: what was done for this task."""
+        """The messages after the first of ``requests``: the work for this task."""
         requests = self.requests
         return self.since(requests[0].id) if requests else self.messages
 
     @property
     def used(self) -> tuple[float | None, int]:
-        """What the agent's work for this task cost: (USD, tokens). USD is None when no price is known."""
+        """The cost of the agent's work for this task: (USD, tokens). USD is None when no price is known."""
         known = [m.cost for m in self.work if m.cost is not None]
         return (sum(known) if known else None), sum(m.tokens for m in self.work)
 

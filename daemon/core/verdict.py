@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 
 NO_PROOF = "no_proof"
-"""How the ``reason`` of a verdict begins that no model gave and nothing proves: unscored, nobody's fault."""
+"""The beginning of ``reason`` when no model judged and nothing is proven: unscored, nobody's fault."""
 
 FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
 State = Literal[
@@ -77,12 +77,12 @@ class Verdict:
     judge: JudgedBy = JudgedBy()
     attempt: int = 0
     will_prompt: bool = False  # feedback follows this verdict
-    work_usd: float | None = None  # what the agent's own work for this task cost so far; None: unknown
+    work_usd: float | None = None  # cost of the agent's own work for this task so far; None: unknown
     work_tokens: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether the task is complete, as the published verdict files say it."""
+        """Says whether the task is complete, for the published verdict files."""
         return self.state == "complete"
 
     @property
@@ -96,7 +96,7 @@ _INCOMPLETE = {Severity.LOW: 0.2, Severity.MEDIUM: -0.2, Severity.HIGH: -0.6, Se
 
 
 def reward(state: State, severity: Severity, *, has_missing: bool) -> float | None:
-    """How good the turn was, from -1 to 1; None where nothing was judged."""
+    """The turn's quality, from -1 to 1; None where nothing was judged."""
     if state == "complete":
         return _COMPLETE.get(severity, -1.0)
     if state == "incomplete":

@@ -1,4 +1,4 @@
-"""Words for a person, wherever they read them: names of hosts and providers, and what became of a turn."""
+"""Words for a person: names of hosts and providers, outcomes of turns."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ OUTCOMES: Final = {
     "expired": "not delivered: another host took over or it never came back",
 }
 EXPECTED: Final = ("complete", "incomplete", "awaiting_user")
-"""What a person may say that a verdict should have been."""
+"""The verdicts that a person may give in a dispute."""
 
 
 def state_name(state: str, reason: str = "") -> str:
-    """The state in words; ``reason`` tells apart who ended the task."""
+    """The state in words; ``reason`` says who ended the task."""
     return "you stopped it" if reason == "guard:aborted" else NAMES.get(state, state)

@@ -1,1 +1,1 @@
-"""What the machine saw of a task, as rows a judge can cite. Pure; reads a transcript and nothing else."""
+"""Facts of a task from its transcript, as rows that a judge can cite. Pure."""

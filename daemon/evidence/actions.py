@@ -1,4 +1,4 @@
-"""What a tool call does that matters here: checks it runs, files it writes, states it puts aside."""
+"""The actions of a tool call: checks that it runs, files that it writes, states that it puts aside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def first_text(values: Mapping[str, object], *keys: str) -> str:
 
 
 def questions_of(call: ToolCall) -> tuple[str, ...]:
-    """What a tool asked the person, where it is one that asks."""
+    """The questions that a tool asked the person."""
     asked = call.input.get("questions", [call.input])
     if call.tool.lower() not in QUESTION_TOOLS or not isinstance(asked, list):
         return ()
@@ -73,7 +73,7 @@ class Check:
     proves_fail: bool = True
 
     def covers(self, other: Check) -> bool:
-        """Whether this run says at least what ``other`` said: same kind of tool, same scope or broader."""
+        """Says whether this run covers ``other``: same kind of tool, same scope or broader."""
         if not self.same_kind(other) or not _within(other.cwd, self.cwd):
             return False
         if not set(self.filters) <= set(other.filters):
@@ -81,14 +81,14 @@ class Check:
         return not self.paths or (bool(other.paths) and all(self.reaches(p) for p in other.paths))
 
     def same_kind(self, other: Check) -> bool:
-        """Whether both look for the same sort of fault, with the same tool or one that wraps it."""
+        """Says whether ``path`` (a file, a folder or a test id) lies in this run's scope."""
         if self.kind != other.kind:
             return False
         wraps = (self.wrap or other.wrap) and ("any" in {self.eco, other.eco} or self.eco == other.eco)
         return self.tool == other.tool or wraps
 
     def reaches(self, path: str) -> bool:
-        """Whether ``path`` (a file, a folder or a test id) lies in this run's scope."""
+        """Says whether ``path`` (a file, a folder or a test id) lies in this run's scope."""
         if not self.paths or path in self.paths:
             return True
         return any(
@@ -113,9 +113,9 @@ class Stash:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What else a command did: a commit, a push, a pull request, a deployment, a run of the program.
+    """Another deed of a command: a commit, a push, a pull request, a deployment, a run of the program.
 
-    ``unknown``: a command we can't place; ``text`` tells, so that no rule says that nothing was done.
+    ``unknown``: a command that no table has; ``text`` names it, so that no rule claims that nothing was done.
     """
 
     kind: DeedKind
@@ -128,7 +128,7 @@ Action = Check | Write | Stash | Deed
 
 
 def _within(inner: str | None, outer: str | None) -> bool:
-    """Whether folder ``inner`` is ``outer`` or lies in it; an unknown folder may be any."""
+    """Says whether folder ``inner`` is ``outer`` or lies in it; an unknown folder may be any."""
     if inner is None or outer is None or outer in {"", "."} or inner == outer:
         return True
     return inner.startswith(outer.rstrip("/") + "/")

@@ -1,8 +1,8 @@
-"""The activity log: every tool call of the task in order, one line each, with what it printed: the lines that
-decide, and the first and last lines as they are.
+"""The activity log: every tool call of the task in order, one line each, with the first, the last and the
+decisive lines of its output.
 
-A judge that reads it knows what happened: no line means that it did not happen. So nothing is left out
-without a line that counts it. The log shows what the calls say, and judges nothing.
+A missing line means that a call did not happen, so each gap has a line that counts it. The log shows calls,
+and judges nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SHOWS: Final = re.compile(  # prints files or lists them: its output is content
 
 
 def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
-    """The log of the current task. ``work`` is what ``calls.reading`` read from the same calls."""
+    """The log of the current task. ``work``: of the same calls (``collect.read``)."""
     acts: list[Act] = []
     reads: list[tuple[int, ToolCall]] = []
     messages = transcript.work
@@ -93,8 +93,8 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Looks:
-    """What the lines are made with. ``root``: the session's folder; ``telling``: the ids of the calls whose
-    output may tell of a failure; ``edited``: the number of the call with the last edit of code, 0 for none.
+    """The inputs of all lines. ``root``: the session's folder; ``telling``: the ids of calls whose output may
+    tell of a failure; ``edited``: the number of the call with the last edit of code, 0 for none.
     """
 
     work: Work
@@ -196,7 +196,7 @@ def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks
 
 
 def _agent(number: str, call: ToolCall, looks: _Looks) -> Act:
-    """A sub-agent: its task, what it ran and wrote, its last words."""
+    """A sub-agent: its task, its commands and writes, its last words."""
     kind = one_line(text_of(call, "subagent_type", "agent", "subagent"), 40)
     task = one_line(text_of(call, "description", "prompt"), 160)
     said: list[str] = []
@@ -250,8 +250,8 @@ def _any_text(call: ToolCall) -> str:
 
 
 def _raw(text: str, picked: Sequence[tuple[int, str]] = ()) -> tuple[str, ...]:
-    """The first and the last lines of an output as they were printed, the ``picked`` ones between them, and
-    how many lines each gap has.
+    """The first and the last lines of an output as printed, the ``picked`` ones between them, and the size of
+    each gap.
     """
     return tuple(
         line if gap else f"| {line}" for line, gap in outputs.ends(text, FIRST_LINES, LAST_LINES, picked)

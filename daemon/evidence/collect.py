@@ -72,7 +72,7 @@ _ENDINGS: Final[dict[Ending, str]] = {
 
 
 def collect(transcript: Transcript) -> Evidence:
-    """What was written, checked and left open in the current task, every call of it, and what it changed."""
+    """The evidence of the current task: writes, checks, open work, every call, changes by file."""
     calls = tuple(c for m in transcript.work for c in m.calls)
     final = next((m for m in reversed(transcript.work) if m.role == "assistant"), None)
     end = ending(final.text, final.finish) if final else "empty"
@@ -126,7 +126,7 @@ _TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"}
 
 
 def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
-    """Everything the finished calls did."""
+    """The actions of all finished calls."""
     work, at, stashed, lasting = Work(), 0, False, directory or None
     created = _Created(directory)
     trees: tuple[str, ...] = ()
@@ -177,7 +177,9 @@ def numbered(calls: tuple[ToolCall, ...]) -> Iterator[tuple[str, ToolCall]]:
 
 
 def _ran(call: ToolCall) -> bool:
-    """Whether the call ran. In Claude Code's shell an error may be one of the command; a refusal is none."""
+    """Says whether the call ran. In Claude Code's shell an error may be one of the command; a refusal is
+    none.
+    """
     return call.status == "completed" or (
         call.status == "error" and call.tool == LASTING_SHELL and not is_denied(call)
     )
@@ -210,7 +212,7 @@ class _Created:
         self.known.add(name)
 
     def holds(self, path: str) -> bool:
-        """Whether ``path`` is such a file, or a folder in which all that is known is."""
+        """Says whether ``path`` is such a file, or a folder that holds only such files as far as known."""
         name = self.name(path)
         inside = [n for n in self.known if n.startswith(f"{name}/")]
         return name in self.paths or (bool(inside) and all(n in self.paths for n in inside))
@@ -239,7 +241,7 @@ def _write(write: Write, at: int, call: str, work: Work, created: _Created) -> N
 
 
 def _edited(call: ToolCall, at: int, work: Work, created: _Created) -> None:
-    """What an edit tool's texts say: stand-ins for code, tests made weaker."""
+    """The findings in an edit tool's texts: stand-ins for code, tests made weaker."""
     for path, old, new in edits(call):
         created.touch(path, whole=not old)
         _stubs(path, old, new, work)
@@ -296,7 +298,7 @@ def _trees(script: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _in_tree(action: Action, trees: tuple[str, ...]) -> bool:
-    """Whether a check ran in one of these folders."""
+    """Says whether a check ran in one of these folders."""
     cwd = action.cwd if isinstance(action, Check) else None
     return bool(cwd) and any(f"{cwd}/".startswith(f"{t}/") or f"{cwd}/".endswith(f"/{t}/") for t in trees)
 
@@ -312,7 +314,7 @@ def _base(action: Action, call: ToolCall, work: Work) -> None:
 
 
 def _speaks_for(checks: list[Check], check: Check) -> bool:
-    """Whether a summary in the call's output can only be this check's, of all that the call ran."""
+    """Says whether a summary in the call's output can only be this check's, of all that the call ran."""
     if len(checks) == 1:
         return True
     later = checks[next(i for i, c in enumerate(checks) if c is check) + 1 :]

@@ -1,9 +1,9 @@
-"""Reads a shell script: its test, build and lint runs, what its exit code proves about each, its writes, and
+"""Reads a shell script: its test, build and lint runs, the proof of its exit code about each, its writes, and
 its other deeds: commits, pushes, pull requests, deployments, runs.
 
-Pure text work over ``shell.steps``. A command that no table knows is ``unknown``: it may have done anything,
-so no rule says that nothing was done. It is no check: missing one is cheap, taking ``grep`` or a script of
-the person's for a failed test is not.
+Pure text work over ``shell.steps``. A command that no table has is ``unknown``: it may have done anything, so
+no rule claims that nothing was done. It is no check: a missed check costs little, a ``grep`` taken for a
+failed test costs more.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _set_options(words: tuple[str, ...], before: set[str]) -> set[str]:
 
 
 def _proof(found: list[Step], i: int, options: set[str]) -> tuple[bool, bool]:
-    """What the script's exit code proves about step ``i``: (0 means passed, another means failed)."""
+    """The proof of the script's exit code about step ``i``: (0 means passed, another means failed)."""
     passes = fails = True
     if found[i].after == "|":
         passes = fails = "pipefail" in options
@@ -187,7 +187,7 @@ def _name(step: Step) -> str:
 
 
 def _fed_by_check(found: list[Step], i: int) -> bool:
-    """Whether step ``i`` only keeps the output of a check in its pipe (``pytest | tee log``)."""
+    """Says whether step ``i`` only keeps the output of a check in its pipe (``pytest | tee log``)."""
     while i and found[i - 1].after == "|":
         i -= 1
         if find(unwrap(found[i].words)[0]):
@@ -213,7 +213,7 @@ def _check(words: tuple[str, ...], step: Step, cwd: str | None) -> Check | None:
 
 
 def _part(before: tuple[str, ...]) -> tuple[str, ...]:
-    """The package that a package manager's options before the verb choose: ``pnpm --filter web test``."""
+    """The package that options before a package manager's verb choose: ``pnpm --filter web test``."""
     pairs = itertools.pairwise(before)
     return tuple(
         f"{word} {value}" for word, value in pairs if word in {"--filter", "-F", "--workspace", "-w"}
@@ -472,7 +472,7 @@ _DEPLOY_SCRIPT: Final = re.compile(r"(?:^|[/:_-])(?:deploy|publish|release)(?:[.
 
 
 def deed(words: tuple[str, ...], text: str) -> Deed | None:
-    """What the command ``words`` does, or None for a look, a check or plain housekeeping."""
+    """The deed of the command ``words``, or None for a look, a check or housekeeping."""
     if not words:
         return None
     name = words[0].rsplit("/", 1)[-1]

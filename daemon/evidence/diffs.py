@@ -1,8 +1,7 @@
 """The net change of the task per file, from edits, writes, patches and here-documents.
 
-An edit of text that an earlier edit wrote is merged with it, and what git put back is dropped, so what was
-tried and taken back is not shown.
-Files are never read: what a write replaced is known only where a call showed it before.
+Edits that share text are merged, and changes that git put back are dropped. Files are never read: the text
+before a write is known only where a call showed it.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class _Files:
 
 
 def file_changes(work: Work, directory: str) -> tuple[FileChange, ...]:
-    """What the task changed, by file, in the order of the first change."""
+    """The task's changes by file, in the order of the first change."""
     files = _Files(directory)
     for seen in work.calls:
         if seen.call.status != "completed":
@@ -156,7 +155,7 @@ def _here_documents(call: ToolCall) -> Iterator[tuple[str, tuple[str, bool]]]:
 
 
 def _write(file: _File, path: str, text: str, work: Work) -> None:
-    """A whole new content. What the file held before is known only where a call read it or wrote it."""
+    """A whole new content. The text before it is known only where a call read it or wrote it."""
     text = text[:MAX_TEXT]
     known = path in work.shown
     if not file.hunks and not known:

@@ -1,6 +1,6 @@
 """Tests that got weaker: deleted, skipped, narrowed, with assertions gone, or with their exit code hidden.
 
-Compares the old and the new text of edits; never reads files. Says what happened and judges nothing, for
+Compares the old and the new text of edits; never reads files. It states facts and judges nothing, because
 many such changes are right (a test of removed code, a skip the person asked for).
 """
 
@@ -59,7 +59,7 @@ def written_by_tool(tool: str, arguments: Mapping[str, object]) -> tuple[Write, 
 
 
 def matters(path: str, directory: str) -> bool:
-    """Whether a written path is part of the work: not a scratch file, a cache or a build product."""
+    """Says whether a written path is part of the work: not a scratch file, a cache or a build product."""
     inside = path
     if directory and path.startswith(directory.rstrip("/") + "/"):
         inside = path[len(directory.rstrip("/")) + 1 :]
@@ -71,12 +71,12 @@ def matters(path: str, directory: str) -> bool:
 
 
 def is_prose(path: str) -> bool:
-    """Documents, which no test has to run after. What a build reads is none, whatever its ending."""
+    """Documents, which no test has to run after. A file that a build reads is none, whatever its ending."""
     return bool(_PROSE.search(path)) and not _BUILDS.search(path)
 
 
 def may_be_data(path: str) -> bool:
-    """Whether the file may be read by the program or its tests, as a text file may."""
+    """Says whether the file may be data that the program or its tests read, such as a text file."""
     return not is_prose(path) or bool(_DATA.search(path))
 
 
@@ -257,7 +257,7 @@ _HUNK_FILE: Final = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ 
 
 @dataclass(frozen=True, slots=True)
 class Weakening:
-    """What happened to which file. ``count``: how many marks or assertions."""
+    """A weakening of a file. ``count``: the number of marks or assertions."""
 
     change: Change
     path: str
@@ -265,17 +265,17 @@ class Weakening:
 
 
 def is_test(path: str) -> bool:
-    """Whether a path looks like a test file, in any of the usual layouts."""
+    """Says whether a path looks like a test file, in any of the usual layouts."""
     return bool(_TEST_PATH.search(path[-300:]))
 
 
 def has_tests(text: str) -> bool:
-    """Whether code holds tests of its own (Rust and others keep them beside the code)."""
+    """Says whether code holds tests of its own (Rust and others keep them beside the code)."""
     return bool(_TEST_START.search(text[:MAX_TEXT]))
 
 
 def weakenings(call: ToolCall) -> tuple[Weakening, ...]:
-    """What one finished edit call made weaker."""
+    """The weakenings by one finished edit call."""
     found: list[Weakening] = []
     for path, old, new in edits(call):
         found.extend(_compare(path, old[:MAX_TEXT], new[:MAX_TEXT]))

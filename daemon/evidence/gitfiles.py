@@ -1,4 +1,4 @@
-"""Which files a commit took in, and which ones git was told to forget.
+"""The files of a commit, and the files that git was told to forget.
 
 From git's own output where it speaks (``create mode 100644 .env``), else from the words of the commands. In
 doubt a file is not in the commit, and a file that git may have forgotten is forgotten.
@@ -77,8 +77,8 @@ def taken_in(script: str, output: str, code: int | None, call: str, at: int, wor
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What a call's output says of its commit: the files that git calls new, None where it does not say, and
-    how many files it counts.
+    """A call's output about its commit: the files that git calls new (None where it does not say), and its
+    count of files.
     """
 
     created: list[str] | None
@@ -98,7 +98,7 @@ def _commit(rest: tuple[str, ...], made: _Made, work: Work) -> None:
 
 
 def _undo(verb: str, rest: tuple[str, ...], paths: list[str], at: int, work: Work) -> None:
-    """Takes in what puts commits or changes aside."""
+    """Takes in commands that put commits or changes aside."""
     if verb == "stash" or "--hard" in rest:
         work.modified = []
     if verb in _REWRITES or (verb == "reset" and any(_MOVES.fullmatch(p) for p in paths)):
@@ -112,7 +112,7 @@ def _undo(verb: str, rest: tuple[str, ...], paths: list[str], at: int, work: Wor
 
 
 def forgotten(path: str, since: int, work: Work) -> bool:
-    """Whether git was told to forget ``path`` after position ``since``, itself, its folder or all."""
+    """Says whether git was told to forget ``path`` after position ``since``, itself, its folder or all."""
     name = posixpath.normpath(path)
     return any(
         u.at >= since and (u.path in {".", name} or name.startswith(f"{u.path}/") or u.glob(name))
@@ -122,7 +122,7 @@ def forgotten(path: str, since: int, work: Work) -> bool:
 
 def _taken(rest: tuple[str, ...], made: _Made, work: Work) -> list[str]:
     """The files of a commit: those that git calls new, those that were added by name, and with ``-a`` those
-    that git called changed. Where git tells how many files there are, what was added must fit into that.
+    that git called changed. The added ones must fit into git's count.
     """
     created = made.created or []
     named = [p for p in work.added if p not in created]
@@ -133,7 +133,7 @@ def _taken(rest: tuple[str, ...], made: _Made, work: Work) -> list[str]:
 
 
 def _takes_all(rest: tuple[str, ...]) -> bool:
-    """Whether ``git commit`` has ``-a``, alone or before other letters, as in ``-am``."""
+    """Says whether ``git commit`` has ``-a``, alone or before other letters, as in ``-am``."""
     for word in rest:
         letters = word[1:] if word.startswith("-") and not word.startswith("--") else ""
         valued = next((i for i, c in enumerate(letters) if c in _VALUED), len(letters))

@@ -1,8 +1,8 @@
-"""How a check ended: from the exit code where that speaks for the check, else from the runner's own summary.
+"""The outcome of a check: from the exit code where that speaks for the check, else from the runner's own
+summary.
 
-Reads the tail of an output (``MAX_TAIL`` characters), and of what stands before it the lines that tell of a
-failure: a workflow of several commands may end well after a failed test. Where exit code and output disagree
-or say nothing: unknown.
+Reads the tail of an output (``MAX_TAIL`` characters), and before it the lines that tell of a failure, since a
+workflow may end well after a failed test. Unknown where exit code and output disagree or say nothing.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def judge_check(check: Check, output: str, exit_code: int | None) -> Ended:
 
 
 def _earlier(check: Check, output: str, late: tuple[Result, str]) -> tuple[Result, str]:
-    """``late`` is what the tail says; a runner that said "failed" before it is not overruled."""
+    """``late`` is the result of the tail; it does not overrule a runner's "failed" before it."""
     lines = "\n".join([line for _, line in marked(output[-MAX_OUTPUT:-MAX_TAIL])])[:MAX_TAIL]
     early = _summary(check, _ANSI.sub("", lines)) if lines else late
     return early if early[0] == "failed" else late
@@ -200,7 +200,7 @@ _CI_PENDING: Final = re.compile(r"\bpending\b|in progress|Some checks are still"
 
 
 def result(done: Deed, output: str, exit_code: int | None, *, alone: bool) -> tuple[Outcome, str]:
-    """How it ended and what its output names (a commit, a link). ``alone``: the output is all its own."""
+    """The outcome, and the names in its output (a commit, a link). ``alone``: the output is all its own."""
     tail = output[-MAX_DEED_OUTPUT:]
     failed = exit_code not in {0, None} and done.proves_fail
     passed = exit_code == 0 and done.proves_pass

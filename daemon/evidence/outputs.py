@@ -1,4 +1,4 @@
-"""Which lines of a tool's output decide: failures wherever they stand, what git reports, the last lines.
+"""The decisive lines of a tool's output: failures, git's reports, the last lines.
 
 Pure and linear in the size of the output. A line is never longer than ``MAX_LINE`` and never holds a control
 character, so no output can forge a line of the log.
@@ -100,7 +100,7 @@ _TAG: Final = re.compile(r"\s{0,8}</?[a-z_]{2,40}>\s{0,8}")  # what hosts put ar
 
 
 def clean(output: str) -> str:
-    """The output as a person sees it: no colours, and of a line that was overwritten the last state."""
+    """The output as a person sees it: without colours, and with the last state of an overwritten line."""
     text = output.replace("\r\n", "\n")
     if "\x1b" in text:
         text = _ANSI.sub("", text)
@@ -140,10 +140,10 @@ def code_line(text: str, limit: int) -> str:
 
 
 def failure_lines(text: str, *, strong_only: bool = False) -> tuple[list[tuple[int, str]], int]:
-    """((position, line) of the lines that tell of a failure, how many more there are).
+    """((position, line) of the lines that tell of a failure, the number of further ones).
 
-    ``strong_only``: only lines of the form that test runners, compilers and shells print; for outputs that
-    show the content of files.
+    ``strong_only``: only lines in the form of test runners, compilers and shells; for outputs that show the
+    content of files.
     """
     strong: list[tuple[int, str]] = []
     weak: list[tuple[int, str]] = []
@@ -176,7 +176,7 @@ def with_marks(texts: Sequence[str]) -> set[int]:
 
 
 def git_lines(text: str) -> list[tuple[int, str]]:
-    """(position, line) of what git and the forges' tools report."""
+    """(position, line) of the reports of git and the forges' tools."""
     base = max(0, len(text) - 4 * TAIL)
     return [(base + m.start(), m[0]) for m in _GIT.finditer(text[base:])][:MAX_GIT]
 
@@ -219,7 +219,7 @@ def ends(text: str, first: int, last: int, picked: Sequence[tuple[int, str]] = (
 
 
 def failed_tests(output: str) -> tuple[str, ...]:
-    """The names of the tests that a runner's output calls failed, each once, at most ``MAX_TESTS``."""
+    """The names of failed tests in a runner's output, each once, at most ``MAX_TESTS``."""
     names: dict[str, None] = {}
     for m in _TESTS.finditer(output):
         name = one_line(next(g for g in m.groups() if g), 120)

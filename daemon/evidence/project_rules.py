@@ -1,8 +1,8 @@
-"""Cuts a project's AGENTS.md and CLAUDE.md to what fits into a prompt, by headings and length (I26).
+"""Cuts a project's AGENTS.md and CLAUDE.md to a prompt's room, by headings and length (I26).
 
 A text that fits stays whole. Of a longer one every section keeps its heading and its first lines: short
-sections whole, long ones as much as is left for each. Which of it matters for a task, a model reads. The
-text is the project's, so untrusted: the prompt fences it. Linear in the size of the texts.
+sections whole, long ones an equal share of the rest. A model reads which rules matter. The text is untrusted:
+the prompt fences it. Linear in the size of the texts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _clean(line: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Without HTML comments: text that a reader of the page does not see is not the project's word."""
+    """Without HTML comments, which a reader of the page does not see."""
     parts: list[str] = []
     at = 0
     while (start := text.find("<!--", at)) >= 0:

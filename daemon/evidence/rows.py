@@ -1,5 +1,5 @@
-"""The rows that state what is there: writes, weakened tests, commits and runs, todos, refusals, errors, and
-what the calls left unfinished. What counts was decided where the calls were read.
+"""The rows: checks, secrets, writes, weakened tests, commits and runs, todos, refusals, errors, unfinished
+work.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _REDIRECTED: Final = re.compile(r"\s{0,4}(?:2>&1|2>/dev/null)")
 def check_rows(work: Work, directory: str) -> list[Row]:
     """The test, build and lint runs that no later run replaced or answered, without ids.
 
-    A failure is open only after a change of code, and only where the runs don't show that it is older than
-    the work. Whether the person wanted or excluded it, a model reads.
+    A failure is open only after a change of code, and only where no run shows that it is older than the work.
+    A model reads whether the person wanted or excluded it.
     """
     shown = [run for run in work.runs.current if not work.runs.settled(run)][-MAX_ROWS:]
     return [_row(run, work, directory) for run in shown]
@@ -101,7 +101,7 @@ def _tests(run: Run, work: Work) -> str:
 
 
 def _elsewhere(run: Run, work: Work) -> bool:
-    """Whether all that a style checker found lies in files that this work never wrote."""
+    """Says whether all findings of a style checker lie in files that this work never wrote."""
     if not run.outcome.places or work.blind_writes or work.delegated:
         return False
     written = {file_name(w.path) for w in work.writes}
@@ -109,8 +109,8 @@ def _elsewhere(run: Run, work: Work) -> bool:
 
 
 def _is_old(run: Run, work: Work) -> bool:
-    """Whether the same check failed without the work too (stashed away, or before the first edit), with as
-    many failures or with the same names.
+    """Says whether the same check failed without the work too (stashed away, or before the first edit), with
+    as many failures or with the same names.
     """
     before = [
         r.outcome for r in work.runs.all if r.code_at < 0 and r.at < run.at and r.check.covers(run.check)
@@ -138,7 +138,7 @@ def _count(found: re.Match[str]) -> int:
 
 
 def _command(check: Check, directory: str) -> str:
-    """What to type again, with the folder where it isn't the session's own."""
+    """The command to type again, with the folder where it isn't the session's own."""
     command = _REDIRECTED.sub("", check.text)
     if check.cwd and directory and check.cwd != directory:
         folder = check.cwd.removeprefix(directory.rstrip("/") + "/")
@@ -176,7 +176,7 @@ _LOCKS: Final = re.compile(
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file of this name usually holds secrets or a copy of data."""
+    """Says whether a file of this name usually holds secrets or a copy of data."""
     name = file_name(path)
     harmless = _HARMLESS_NAME.search(name) or _HARMLESS_FOLDER.search(path)
     return bool(_SECRET.search(path)) and not harmless
@@ -187,7 +187,7 @@ def leaks(work: Work, asked: str, told: str) -> list[Row]:
 
     The row of secrets is open until git was told to forget the files; ``detail`` is ``pushed`` where a push
     followed. It is closed where the request names the file, and where the agent was told once (``told``: the
-    feedback of this task): what it did about it may not be readable. The row of other files is closed too.
+    feedback of this task), since its answer may not be readable. The row of other files is closed too.
     """
     rows: list[Row] = []
     said = asked.lower()
@@ -249,7 +249,7 @@ _PROGRAM: Final = re.compile(r"[\w-]{0,60}[./][\w./-]{2,120}|(?<=-m )[\w.]{2,60}
 
 
 def write_rows(work: Work) -> list[Row]:
-    """One row: the files, the last of them, and those in which something is left unimplemented."""
+    """One row: the files, the last of them, and those with a stand-in left."""
     writes = work.writes
     if not writes:
         return []
@@ -271,7 +271,7 @@ def deed_rows(work: Work) -> list[Row]:
 
 
 def _overtaken(done: Done, work: Work) -> bool:
-    """Whether a later deed of the kind did not fail: of the same program or file where it is a run."""
+    """Says whether a later deed of the kind did not fail: of the same program or file where it is a run."""
     later = [d for d in work.did(done.deed.kind) if d.at > done.at and d.outcome != "failed"]
     if done.deed.kind != "run":
         return bool(later)
@@ -299,10 +299,10 @@ def _deed_row(done: Done, work: Work) -> Row:
 
 
 def todo_rows(todos: Sequence[Todo], calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
-    """Entries of the agent's own list that are not ticked, where this task's work touched the list at all.
+    """Unticked entries of the agent's own list, where this task's work touched the list.
 
-    A row is closed where a later write overtook the list, and the entry was in progress or names a file that
-    was written.
+    A row is closed where a later write overtook the list, and the entry was in progress or names a written
+    file.
     """
     touched = [i for i, c in enumerate(calls, 1) if c.tool.lower() in TODO_TOOLS and c.status == "completed"]
     if not touched:
@@ -320,8 +320,8 @@ def todo_rows(todos: Sequence[Todo], calls: tuple[ToolCall, ...], work: Work) ->
 
 
 def denied_rows(calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
-    """What the person refused or stopped, where the same tool had no success after it, or where another call
-    did the same after it.
+    """The calls that the person refused or stopped, where the same tool had no success after it, or where
+    another call did the same after it.
     """
     found: list[Row] = []
     succeeded: set[str] = set()
@@ -343,20 +343,20 @@ def denied_rows(calls: tuple[ToolCall, ...], work: Work) -> list[Row]:
 
 
 def _wanted(call: ToolCall) -> Sequence[Action]:
-    """What a call that did not run would have done."""
+    """The deeds of a call that did not run."""
     if call.tool.lower() in SHELL_TOOLS:
         return read_script(text_of(call, "command", "cmd"))
     return written_by_tool(call.tool, call.input)
 
 
 def _aims(actions: Sequence[Action]) -> set[str]:
-    """Names for what actions achieve: a file that is written, a push, a deployment."""
+    """Names for the aims of actions: a written file, a push, a deployment."""
     deeds = {a.kind for a in actions if isinstance(a, Deed) and a.kind not in {"run", "unknown"}}
     return {*deeds, *(a.path for a in actions if isinstance(a, Write))}
 
 
 def error_rows(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
-    """The errors that the work ended with. Look-ups don't count, nor does one the person was asked about."""
+    """The errors at the end of the work, without look-ups and those that the person was asked about."""
     found: list[Row] = []
     for call in reversed(calls):
         if call.tool.lower() in TODO_TOOLS and call.status == "completed":
@@ -371,7 +371,7 @@ def error_rows(calls: tuple[ToolCall, ...], *, asked: bool) -> list[Row]:
 
 
 def weakened_rows(work: Work) -> list[Row]:
-    """Tests that the work made weaker. Closed: whether that was wanted, a model reads."""
+    """Tests that the work made weaker. Closed: a model reads whether that was wanted."""
     bent = not (work.blind_writes or work.delegated) and all(is_test(w.path) for w in work.writes)
     rows: list[Row] = []
     for what, after_failure in dict.fromkeys((w.what, w.after_failure) for w in work.weak):
@@ -384,8 +384,8 @@ def weakened_rows(work: Work) -> list[Row]:
 
 
 def unfinished_rows(work: Work, errors: Collection[str], *, denied: bool) -> list[Row]:
-    """Stand-ins for code, edits that failed, commands that were killed. ``errors``: the calls that failed at
-    the very end, which have rows of their own.
+    """Stand-ins for code, failed edits, killed commands. ``errors``: the calls that failed at the very end,
+    which have rows of their own.
     """
     if denied:
         return []

@@ -1,7 +1,7 @@
-"""A shell script as a flat list of steps: enough grammar to see which commands run and how they are joined.
+"""A shell script as a flat list of steps: enough grammar to see the commands and their joints.
 
 Reads quotes, pipes, lists, redirections, comments, here-documents and substitutions (which stay opaque).
-Never runs or expands anything. Linear time; what it can't read ends up inside a word, never as an error.
+Never runs or expands anything. Linear time; unreadable text ends up inside a word, never as an error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SCRIPTS: Final = frozenset(
 
 
 def unwrap(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The command without its wrapping (``FOO=1 timeout 60``), and whether something eats its exit code."""
+    """The command without its wrapping (``FOO=1 timeout 60``), and whether a wrapper hides its exit code."""
     i, negated, end = 0, False, len(words)
     while i < end:
         word = words[i].rsplit("/", 1)[-1]

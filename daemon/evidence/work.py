@@ -1,6 +1,6 @@
-"""What the calls of a task did, taken together: checks, writes, commits and the like, weakened tests.
+"""The actions of a task's calls, taken together: checks, writes, commits, weakened tests.
 
-Values only; ``reading`` fills them in. Positions count actions, so that "after the last write" can be told.
+Values only; ``collect`` fills them in. Positions count actions, so that "after the last write" can be told.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _TAIL: Final = 600  # characters of an output that say that it was killed
 
 @dataclass(slots=True)
 class Failures:
-    """The failures nothing made good so far: paths of edits that failed, commands that were killed."""
+    """Failures without a later success: paths of failed edits, killed commands."""
 
     edits: list[str] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
 
     def take(self, call: ToolCall, script: str, actions: Sequence[Action]) -> None:
-        """The next call. ``script``: what a shell call ran; ``actions``: what was read from it."""
+        """The next call. ``script``: of a shell call; ``actions``: those read from it."""
         if call.status == "error" and call.tool.lower() in WRITE_TOOLS:
             if not is_denied(call) and not _FALLBACK.search(call.error[:400] or call.output[:400]):
                 found = [w.path for w in written_by_tool(call.tool, call.input) if w.path != "a file"]
@@ -75,7 +75,7 @@ class Failures:
 
 
 def was_stopped(call: ToolCall) -> bool:
-    """Whether a command was killed, by a timeout or for its memory."""
+    """Says whether a command was killed, by a timeout or for its memory."""
     if call.exit == 0 or call.exit in _KILL_CODES:
         return call.exit != 0
     return bool(_KILLED.search(f"{call.output[-_TAIL:]}\n{call.error[-_TAIL:]}"))
@@ -129,7 +129,7 @@ class Runs:
 
     @property
     def failing_tests(self) -> bool:
-        """Whether the last word of some test run so far is a failure."""
+        """Says whether the newest result of some test run is a failure."""
         return any(r.outcome.result == "failed" and r.check.kind == "test" for r in self.current)
 
     def add(self, run: Run) -> None:
@@ -144,13 +144,13 @@ class Runs:
         self.all.append(run)
 
     def settled(self, run: Run) -> bool:
-        """Whether later, narrower runs passed for every file that ``run`` named as failed."""
+        """Says whether later, narrower runs passed for every file that ``run`` named as failed."""
         parts = [p for p in self._parts(run) if not p.check.filters]
         names = run.outcome.failing
         return bool(names) and all(any(p.check.reaches(name) for p in parts) for name in names)
 
     def unanswered(self, run: Run) -> bool:
-        """Whether nothing after the failed ``run`` speaks for what failed in it, not even a partial run."""
+        """Says whether no later run speaks for the parts that failed in ``run``, not even a partial run."""
         if run.outcome.result != "failed":
             return False
         parts = [p for p in self._parts(run) if not _leaves_out(p.check)]
@@ -172,13 +172,13 @@ class Runs:
 
 
 def _other_part(new: Check, old: Check) -> bool:
-    """Whether two runs look at different packages of one repository."""
+    """Says whether two runs look at different packages of one repository."""
     parts = [{f for f in c.filters if _PACKAGE.match(f)} for c in (new, old)]
     return bool(parts[0] and parts[1]) and not parts[0] & parts[1]
 
 
 def _leaves_out(check: Check) -> bool:
-    """Whether a run's filters keep something out: its pass says nothing about what was kept out."""
+    """Says whether a run's filters keep something out, about which its pass says nothing."""
     return any(_LEAVES_OUT.match(f) for f in check.filters)
 
 
@@ -194,9 +194,7 @@ BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One call with its number in the activity log (``A12``, ``A12.3`` inside a sub-agent) and what it
-    did.
-    """
+    """A call with its number in the activity log (``A12``, ``A12.3`` inside a sub-agent) and its actions."""
 
     number: str
     call: ToolCall
@@ -205,7 +203,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A deed at position ``at`` by ``call``, how it ended, and what its output names."""
+    """A deed at position ``at`` by ``call``, its outcome, and the names in its output."""
 
     at: int
     call: str
@@ -243,13 +241,13 @@ class Untracked:
     path: str
 
     def glob(self, name: str) -> bool:
-        """Whether ``path`` is a pattern for the file ``name``."""
+        """Says whether ``path`` is a pattern for the file ``name``."""
         return any(c in self.path for c in "*?[") and fnmatch(name, self.path)
 
 
 @dataclass(slots=True)
 class Work:
-    """What the calls of a task did. ``last_code``: position of the last write to code, -1 for none;
+    """The work of a task's calls. ``last_code``: position of the last write to code, -1 for none;
     ``last_data``: the same for files that may be data too; ``last_edit``: for any file.
 
     ``calls``: every call, those of sub-agents before their own. ``delegated``: a sub-agent whose calls were
@@ -279,7 +277,7 @@ class Work:
 
     @property
     def actions(self) -> dict[str, tuple[Action, ...]]:
-        """What each call did, by its number."""
+        """The actions of each call, by its number."""
         return {seen.number: seen.actions for seen in self.calls}
 
     def did(self, *kinds: str) -> list[Done]:

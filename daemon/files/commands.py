@@ -25,7 +25,7 @@ def text_in(path: Path) -> str | None:
 
 
 def is_ours(path: Path) -> bool | None:
-    """Whether that file is our command; None when there is no file."""
+    """Says whether that file is our command; None when there is no file."""
     try:
         found = text_in(path)
     except (OSError, ValueError):
@@ -34,6 +34,6 @@ def is_ours(path: Path) -> bool | None:
 
 
 def all_ours(folders: Iterable[str | Path]) -> bool:
-    """Whether `/reflect` is our command where these folders hold a person's and a project's commands."""
+    """Says whether `/reflect` is our command where these folders hold a person's and a project's commands."""
     found = [ours for folder in folders if (ours := is_ours(Path(folder) / NAME)) is not None]
     return bool(found) and all(found)

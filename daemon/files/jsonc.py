@@ -277,7 +277,9 @@ def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
 
 
 def is_bare(text: str) -> bool:
-    """Whether the text is empty or an empty object, so that no setting and no comment is lost without it."""
+    """Says whether the text is empty or an empty object, so that no setting and no comment is lost without
+    it.
+    """
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 

@@ -243,7 +243,9 @@ class Trust:
         self._clock = clock
 
     def trusts(self, directory: str | Path, prompts: Mapping[str, str]) -> tuple[bool, str]:
-        """Whether exactly these prompts of this folder are trusted, and what is wrong with ``trust.json``."""
+        """Says whether exactly these prompts of this folder are trusted, and what is wrong with
+        ``trust.json``.
+        """
         grants, problem = self.load()
         grant = grants.get(os.path.realpath(directory))
         return grant is not None and grant.sha256 == digest(prompts), problem
@@ -330,7 +332,7 @@ async def watch(folder: Path, on_change: Callable[[], None], appears_s: float = 
 
 
 async def _changes(folder: Path) -> AsyncGenerator[bool, None]:
-    """Whether something changed, at least every ``LOOK_MS``; ends when the folder is gone."""
+    """Says whether something changed, at least every ``LOOK_MS``; ends when the folder is gone."""
     awatch, deleted = await asyncio.to_thread(_load)
     seen = awatch(
         folder,

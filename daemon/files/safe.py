@@ -71,7 +71,7 @@ def read_bytes(path: str | Path, limit: int, *, follow: bool = True) -> bytes | 
 
 
 def holds(path: str | Path, expected: bytes) -> bool:
-    """Whether the file holds exactly this; a missing file is empty."""
+    """Says whether the file holds exactly this; a missing file is empty."""
     try:
         return (read_bytes(path, len(expected)) or b"") == expected
     except ValueError:

@@ -223,8 +223,8 @@ class VerdictFiles:
         return folder, folder / name
 
     def _usable(self, directory: str) -> bool:
-        """Whether the workspace may be written to: an existing absolute folder, not ``/`` or ``$HOME``, whose
-        ``.reflection`` is no link.
+        """Says whether the workspace may be written to: an existing absolute folder, not ``/`` or ``$HOME``,
+        whose ``.reflection`` is no link.
         """
         path = Path(directory)
         try:

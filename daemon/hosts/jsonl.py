@@ -73,12 +73,12 @@ class Cursor(NamedTuple):
         return cls(*kept) if isinstance(kept, list) and [type(value) for value in kept] == kinds else None
 
     def only_grew(self, fd: int) -> bool:
-        """Whether the open file is the same one, with nothing but lines added."""
+        """Says whether the open file is the same one, with nothing but lines added."""
         now = os.fstat(fd)
         return self.file == now.st_ino and now.st_size >= self.at and _mark(fd, self.at) == self.mark
 
     def is_unchanged(self, now: os.stat_result) -> bool:
-        """Whether the file is as it was when reading stopped."""
+        """Says whether the file is as it was when reading stopped."""
         return (self.file, self.size, self.mtime_ns) == (now.st_ino, now.st_size, now.st_mtime_ns)
 
 

@@ -117,7 +117,7 @@ def mend(wire: bytes) -> bytes:
 
 
 def _is_escaped(wire: bytes, at: int) -> bool:
-    """Whether the backslash there belongs to the one before it."""
+    """Says whether the backslash there belongs to the one before it."""
     first = at
     while first and wire[first - 1] == _BACKSLASH:
         first -= 1

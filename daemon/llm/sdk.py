@@ -133,7 +133,7 @@ class SdkClient:
 
     @property
     def loaded(self) -> bool:
-        """Whether the client is there."""
+        """Says whether the client is there."""
         return self._client is not None
 
     async def warm(self) -> None:

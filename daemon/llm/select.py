@@ -66,7 +66,7 @@ def there(settings: Settings, keys: Keys, env: Mapping[str, str]) -> frozenset[s
 
 
 def _usable(access: Access, api: Anthropic | OpenAI) -> bool:
-    """Whether there is a key, or the address of a server that may need none."""
+    """Says whether there is a key, or the address of a server that may need none."""
     return bool(access.key or (api.base_url and not api.key_env))
 
 

@@ -1,13 +1,12 @@
 """Takes secrets out of a text before it reaches a prompt, a log, a verdict file or the database (I46).
 
-Three searches say where secrets stand: ``tokens`` by their shape, ``places`` by headers, commands and files
-that hold them, ``values`` by the name that they are assigned to. Their words and patterns are in
-``tables.toml``. Code that only *mentions* a secret stays readable: ``password: str``, ``$TOKEN``,
-``key=lambda x: x``, git hashes.
+Three searches find secrets: ``tokens`` by their shape, ``places`` by headers, commands and files, ``values``
+by the name that they are assigned to. Words and patterns are in ``tables.toml``. Code that only *mentions* a
+secret stays readable: ``password: str``, ``$TOKEN``, ``key=lambda x: x``, git hashes.
 
-It takes linear time on any input: patterns use bounded or possessive repeats, each search goes on behind
-what it found, and the work is counted (``text``). Redacting twice changes nothing more:
-``redact(redact(t)) == redact(t)``. All but this module is imported when the first text is redacted.
+It takes linear time on any input: patterns use bounded or possessive repeats, each search goes on behind its
+last hit, and the work is counted (``text``). ``redact(redact(t)) == redact(t)``. The other modules are
+imported when the first text is redacted.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ KEY: Final = 64  # characters of a key of JSON that is looked up: a few keys com
 class Numbers:
     """Numbers the secrets of one case, so that equal ones look equal: ``[redacted:token-2:40-characters]``.
 
-    It remembers each text of the case: more than half of them stand there several times.
+    It remembers each text of the case, because more than half of them stand there several times.
     """
 
     def __init__(self) -> None:
@@ -62,8 +61,8 @@ def redact(text: str, name: Numbers | None = None) -> str:
 
 
 def redact_head(text: str, limit: int) -> str:
-    """The first ``limit`` characters of ``text`` without secrets. A secret that begins there goes, wherever
-    it ends: the text is redacted before it is cut.
+    """The first ``limit`` characters of ``text`` without secrets. The text is redacted before it is cut, so a
+    secret at the cut goes whole.
     """
     if len(text) > limit + BEYOND:
         text = text[: limit + BEYOND]
@@ -90,7 +89,7 @@ def redact_value(value: object, repeated: Iterable[str] = (), name: Numbers | No
 
 
 def _nested(value: object, depth: int, done: dict[str, str], name: Numbers | None) -> object:
-    """``done``: the texts that were redacted already, and what became of them."""
+    """``done``: redacted texts with their results."""
     if isinstance(value, str):
         clean = done.get(value)
         if clean is None:
@@ -125,7 +124,7 @@ def _key(key: str) -> tuple[str, bool]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value under this key of a JSON object is a secret."""
+    """Says whether the value under this key of a JSON object is a secret."""
     from .names import is_secret_name as known
 
     return known(name)

@@ -1,4 +1,4 @@
-"""Says which names hold a secret, and which values only stand for one (I46).
+"""Names that hold a secret, and values that only stand for one (I46).
 
 A name is split into words: ``openaiApiKey`` is openai, api, key. ``strength`` says how sure the name is;
 ``values`` decides by it, by the notation and by the value.
@@ -34,7 +34,7 @@ SURE: Final = pattern("names.sure_value")  # no plain word: letters and digits, 
 
 
 def placeholder(value: str) -> bool:
-    """Whether a value stands for a secret without being one: empty, ``$X``, ``<key>``, ``[redacted:…]``,
+    """Says whether a value stands for a secret without being one: empty, ``$X``, ``<key>``, ``[redacted:…]``,
     ``YOUR_API_KEY``.
     """
     if not value or _PLACEHOLDER.match(value) is not None:
@@ -44,12 +44,12 @@ def placeholder(value: str) -> bool:
 
 
 def harmless(value: str) -> bool:
-    """Whether a password in a command or an address only stands for one."""
+    """Says whether a password in a command or an address only stands for one."""
     return placeholder(value) or value.lower() in _HARMLESS
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value under this key of a JSON object is a secret."""
+    """Says whether the value under this key of a JSON object is a secret."""
     level = strength(name)
     return level == "strong" or (level == "fair" and (name.isupper() or name.lower().endswith("token")))
 
@@ -85,12 +85,12 @@ def strength(name: str) -> Strength:
 
 
 def looks_random(value: str) -> bool:
-    """Whether it is no word, path or number: it has eight or more letters and digits in a row, mixed."""
+    """Says whether it is no word, path or number: eight or more letters and digits in a row, mixed."""
     if len(value) < 12 or not re.fullmatch(r"[A-Za-z0-9+/=_.~-]+", value):
         return False
     return any(len(piece) >= 8 and mixed(piece) for piece in re.split(r"[-_.~/]", value))
 
 
 def mixed(value: str) -> bool:
-    """Whether it has letters and digits."""
+    """Says whether it has letters and digits."""
     return re.search("[0-9]", value) is not None and re.search("[A-Za-z]", value) is not None

@@ -94,7 +94,7 @@ _LABELLED: Final = pattern("places.labelled")
 
 
 def places(view: Text) -> Iterator[Span]:
-    """All that these places hold."""
+    """The secrets at all these places."""
     for part, literal, cost, find in _SEARCHES:
         if part in view.present:
             for at in view.places(literal):
@@ -107,7 +107,7 @@ def places(view: Text) -> Iterator[Span]:
 
 
 def _line_before(text: str, at: int) -> str:
-    """What stands on the line before ``at``, as far as it is looked at."""
+    """The line before ``at``, within the searched distance."""
     return text[max(0, at - BEFORE) : at].rpartition("\n")[2]
 
 
@@ -316,7 +316,7 @@ def _basic(text: str, at: int) -> Iterator[Span]:
 
 
 def _decoded(value: str) -> bytes:
-    """What the base64 stands for, empty where it is none."""
+    """The text behind the base64, empty where it is none."""
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
@@ -348,7 +348,7 @@ def _may_log_in(name: str, value: str) -> bool:
 
 
 def _private_keys(view: Text) -> Iterator[Span]:
-    """Private keys between their BEGIN and END lines, and a part of one that has only one of them."""
+    """Private keys between their BEGIN and END lines, and parts of one with only one of these lines."""
     if b"private key" not in view.low:
         return
     text = view.text
@@ -374,8 +374,8 @@ def _private_keys(view: Text) -> Iterator[Span]:
 
 
 def _body(text: str) -> int:
-    """How many characters of ``text`` belong to a key: lines of base64, between them what a tool may have
-    added. The last line may be short; words are no line.
+    """The number of characters of ``text`` that belong to a key: lines of base64, between them additions of a
+    tool. The last line may be short; words are no line.
     """
     at = end = short = 0
     while unit := _PEM_UNIT.match(text, at):

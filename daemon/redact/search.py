@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     Naming = Callable[[str, str], str]
 
 RATES: Final = (0.16, 0.05, 0.02)
-"""Units of work a character in each pass (see ``Text``). Two passes were enough for all that fuzzing found;
-the last one sees that nothing changes.
+"""Units of work a character in each pass (see ``Text``). Fuzzing needed two passes; the last one sees that
+nothing changes.
 """
 _UNSEEN: Final = pattern("search.unseen")
-"""What a person does not see between two characters: colours, spaces without width, a line that goes on. The
-searches read the text without it.
+"""Invisible text between two characters: colours, spaces without width, a line that goes on. The searches
+skip it.
 """
 _UNSEEN_MARKS: Final = ("\x1b[", "\\\n", "\\\r", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff")
 _DENSE: Final = "dense"
 _MAY_BE: Final = pattern("search.may_be")
-"""All that may be a secret, for text with more telling names than can be looked at: what is assigned, and
-words that are not of letters alone.
+"""Possible secrets in a text with too many telling names: assigned values, and words that are not of letters
+alone.
 """
 
 
 def _sought() -> dict[bytes, frozenset[bytes]]:
-    """The words without which a text of short runs holds no secret, and with each those that share letters
-    with it, such as "pwd" and "pw": of these only the first is found.
+    """The words that a text of short runs needs to hold a secret, each with those that share letters with it,
+    such as "pwd" and "pw": of these only the first is found.
     """
     every = {part_of(word) for word in (*STEMS, *SHORT_STEMS, *LITERALS)}
 
@@ -67,8 +67,8 @@ _ANY_WORD: Final = re.compile(_any_of(list(_SOUGHT), _ENDS_THERE))
 
 
 def without_secrets(text: str, name: Naming | None = None) -> str:
-    """``text`` with every secret replaced by a mark. Redacting again what this returns changes nothing.
-    ``name``: makes the mark from the kind and the secret.
+    """``text`` with every secret replaced by a mark. Redacting the result again changes nothing. ``name``:
+    makes the mark from the kind and the secret.
     """
     changed: list[int] | None = None
     for rate in RATES:
@@ -79,7 +79,7 @@ def without_secrets(text: str, name: Naming | None = None) -> str:
 
 
 def _pass(text: str, rate: float, changed: list[int] | None, name: Naming | None) -> tuple[str, list[int]]:
-    """``text`` with what one pass finds replaced by marks, and where those stand in it."""
+    """``text`` with the finds of one pass replaced by marks, and the places of these."""
     found = (
         _seen(text, rate, changed) if any(m in text for m in _UNSEEN_MARKS) else _found(text, rate, changed)
     )
@@ -104,7 +104,7 @@ def _pass(text: str, rate: float, changed: list[int] | None, name: Naming | None
 
 
 def _seen(text: str, rate: float, changed: list[int] | None) -> list[Span]:
-    """What is found in the text as a person sees it, by the places of the text as it is."""
+    """The finds in the visible text, by their places in the whole text."""
     unseen = [gap.span() for gap in _UNSEEN.finditer(text)]
     starts, ends = [0, *(end for _, end in unseen)], [*(start for start, _ in unseen), len(text)]
     at = list(accumulate((end - start for start, end in zip(starts, ends, strict=True)), initial=0))
@@ -119,7 +119,7 @@ def _seen(text: str, rate: float, changed: list[int] | None) -> list[Span]:
 
 
 def _found(text: str, rate: float, changed: list[int] | None) -> list[Span]:
-    """What all searches find, in no order."""
+    """The finds of all searches, in no order."""
     view = Text(text, rate, changed)
     view.present = frozenset().union(*(_SOUGHT[word] for word in set(_ANY_WORD.findall(view.low))))
     if not view.present and not view.has_run(LEAST) and not any(label in text for label in LABELS):
@@ -131,7 +131,7 @@ def _found(text: str, rate: float, changed: list[int] | None) -> list[Span]:
 
 
 def _coarse(text: str, start: int, end: int) -> Iterator[Span]:
-    """What may be a secret in a dense stretch. What a mark would be longer than goes with it."""
+    """Possible secrets in a dense stretch, with the text beside them that is shorter than a mark."""
     first = last = -1
     for each in _MAY_BE.finditer(text, start, end):
         if first >= 0 and each.start() - last >= len(mark(_DENSE)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BLOCK: Final = 32_768
 """Characters that share a budget."""
 LEAST_BUDGET: Final = 6_000
-"""Units that a short text has, such as a page of settings in which each line is a secret."""
+"""Units of a short text, such as a page of settings in which each line is a secret."""
 REST_BUDGET: Final = 2_000
 """Units that the last, short block of a longer text has at least."""
 BEHIND: Final = 400
@@ -68,8 +68,8 @@ class Span(NamedTuple):
 class Text:
     """One text. ``low``: in lower case. ``present``: the literals that can be there.
 
-    ``rate``: units of work a character; one takes about a microsecond. ``changed``: where the pass before
-    changed something; None: anywhere.
+    ``rate``: units of work a character; one takes about a microsecond. ``changed``: the changes of the pass
+    before; None: anywhere.
     """
 
     __slots__ = ("_known", "_left", "_names", "_ranges", "_refused", "_runs", "low", "present", "text")
@@ -87,7 +87,7 @@ class Text:
         self._known: dict[bytes, list[int]] = {}
 
     def affords(self, at: int, units: int) -> bool:
-        """Whether a look at this place is to be made: it costs ``units`` of its block's budget."""
+        """Says whether a look at this place is made: it costs ``units`` of its block's budget."""
         block = at // BLOCK
         if self._left[block] > 0:
             self._left[block] -= units
@@ -107,7 +107,7 @@ class Text:
             yield first, min(last + BEHIND, len(self.text))
 
     def places(self, literal: bytes) -> list[int]:
-        """Where ``literal``, in lower case, stands. What was searched for once is remembered."""
+        """The places of ``literal``, in lower case. Results of a search are remembered."""
         found = self._known.get(literal)
         if found is None:
             part = part_of(literal)
@@ -132,7 +132,7 @@ class Text:
         return found
 
     def has_run(self, least: int) -> bool:
-        """Whether ``runs`` would find one."""
+        """Says whether ``runs`` would find one."""
         return RUN * least in self._runs
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:

@@ -81,7 +81,7 @@ def _kind(token: str) -> str:
 
 
 def _noise(value: str) -> bool:
-    """Whether letters of both cases and digits follow each other as in no word, path or name."""
+    """Says whether letters of both cases and digits follow each other as in no word, path or name."""
     return (
         len(_HAS_DIGIT.findall(value)) >= 2
         and not value.islower()

@@ -1,8 +1,8 @@
 """Finds secrets by the name that they stand under: in ``.env``, JSON, YAML, INI, XML, code, query strings,
 flags and plain English (I46).
 
-How much a value has to look like a secret depends on its name and on the notation. That of
-``export X_KEY=…`` is always one; that of ``key = …`` in code only if it looks random.
+Name and notation decide how much a value has to look like a secret. The value of ``export X_KEY=…`` is always
+one; that of ``key = …`` in code only if it looks random.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _value(view: Text, start: int, end: int) -> tuple[int, int] | None:
 
 
 class _Place:
-    """What follows a telling name, and where the name stands."""
+    """The text behind a telling name, and the name's place."""
 
     def __init__(self, text: str, start: int, name: str, level: Strength, found: re.Match[str]) -> None:
         self.text, self.name, self.level, self.found = text, name, level, found
@@ -264,11 +264,11 @@ class _Place:
         return self._whole(_UNTIL[self.quote] if self.quote else _BARE, "", strong=sets)
 
     def _may_be_argument(self) -> bool:
-        """Whether the name and the value after it are arguments of something that sets a value."""
+        """Says whether the name and the value after it are arguments of a call that sets a value."""
         return _SETS.search(self.before) is not None
 
     def _strict(self) -> bool:
-        """Whether the notation is that of settings, where a value needs no quotes."""
+        """Says whether the notation is that of settings, where a value needs no quotes."""
         separator = (self.found["assign"] or "").strip(" \t")
         if self.found["space"] is not None:
             if self.flag and self.level == "strong":
@@ -301,12 +301,12 @@ class _Place:
         )
 
     def _is_joined(self) -> bool:
-        """Whether the next field stands on the same line, as when lines were joined."""
+        """Says whether the next field stands on the same line, as when lines were joined."""
         value = _run(_BARE, self.text, self.at, self.at + MAX_LOOK)
         return value[-1:] not in {",", ";"} and _JOINED.match(self.text, self.at + len(value)) is not None
 
     def _ends_line(self) -> bool:
-        """Whether the value is all that follows."""
+        """Says whether the value ends the line."""
         value = _run(_BARE, self.text, self.at, self.at + MAX_LOOK)
         following = self.text[self.at + len(value) : self.at + len(value) + 1]
         if value[-1:] in {")", "}", "]", ",", ";"}:
@@ -382,7 +382,9 @@ class _Place:
 
 
 def _weak(value: str) -> bool:
-    """Whether even the value of a ``key`` that may find something is a secret: no hash, no word, no path."""
+    """Says whether even the value of a ``key`` that may find something is a secret: no hash, no word, no
+    path.
+    """
     return looks_random(value) and not _HEX.search(value)
 
 
@@ -406,7 +408,7 @@ def _in_prose(text: str, start: int, end: int, name: str, level: Strength) -> tu
 
 
 def _word_before(before: str) -> tuple[int, int] | None:
-    """Where the X of ``X is the`` and ``X (the wifi`` stands in what precedes a name."""
+    """The place of the X of ``X is the`` and ``X (the wifi`` before a name."""
     cut = max(before.rfind(verb) for verb in (" is ", " as ", " was ", " ("))
     if cut < 0 or _TO_NAME.fullmatch(before, cut + 1) is None:
         return None
@@ -415,7 +417,7 @@ def _word_before(before: str) -> tuple[int, int] | None:
 
 
 def _told(value: str, name: str, level: Strength, *, quoted: bool) -> bool:
-    """Whether a word in plain English is a secret."""
+    """Says whether a word in plain English is a secret."""
     if (
         placeholder(value)
         or _TYPE.fullmatch(value)

@@ -251,7 +251,9 @@ class Accepting:
 
 
 def _room(fd: int) -> bool:
-    """Whether there are descriptors for one more connection: the system gives out the lowest that is free."""
+    """Says whether there are descriptors for one more connection: the system gives out the lowest that is
+    free.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return True

@@ -59,7 +59,7 @@ class Standstill:
 
 
 def look(db: Reads, what: str, now: int) -> Look:
-    """Whether rows may be deleted now, once a day."""
+    """Says whether rows may be deleted now, once a day."""
     mark = _mark(db, _NEXT, what)
     if mark is None:
         return Look(may=False, off_ms=0, kept=(_put(_NEXT, what, now + DAY_MS),))

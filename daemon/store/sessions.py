@@ -206,7 +206,7 @@ class Sessions:
         return int(rows[0][0]) if rows else 0
 
     def is_off(self, directory: str) -> bool:
-        """Whether judging is switched off in this folder (I40)."""
+        """Says whether judging is switched off in this folder (I40)."""
         return bool(self._off) and self.off_by(directory) != ""
 
     def off_by(self, directory: str) -> str:

@@ -86,7 +86,7 @@ class Entry:
         return cookie
 
     def knows(self, request: web.Request) -> bool:
-        """Whether the request has a cookie of this site."""
+        """Says whether the request has a cookie of this site."""
         return _digest(request.cookies.get(self.cookie, "")) in self._cookies
 
     def refusal(self, request: web.Request) -> web.Response | None:

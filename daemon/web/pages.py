@@ -256,7 +256,7 @@ async def _object(request: web.Request) -> dict[str, Any] | None:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it can be stored: no half characters, no NUL, no number beyond ``WHOLE``."""
+    """Says whether it can be stored: no half characters, no NUL, no number beyond ``WHOLE``."""
     if isinstance(value, str):
         return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
     if isinstance(value, dict):

@@ -123,19 +123,19 @@ class Branch:
             self._thin()
 
     def _is_early(self) -> bool:
-        """Whether the session's first answers stand before its beginning (rule 12)."""
+        """Says whether the session's first answers stand before its beginning (rule 12)."""
         first = next((e for e in self._entries if e.kind not in _PLACES), None)
         alone = self._whole and not self._spoken and len(self._entries) < MAX_EARLY
         return alone and first is not None and first.kind == "answer" and bool(first.parent)
 
     @property
     def opened(self) -> bool:
-        """Whether it has the task's beginning."""
+        """Says whether it has the task's beginning."""
         return self._view().rooted or bool(self._view().context)
 
     @property
     def enough(self) -> bool:
-        """Whether it has that, and as many earlier requests as are wanted."""
+        """Says whether it has that, and as many earlier requests as are wanted."""
         earlier = sum(map(_by_person, self._view().context))
         return self._view().rooted or (self.opened and earlier >= EARLIER)
 

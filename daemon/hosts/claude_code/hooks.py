@@ -105,8 +105,8 @@ class Hook:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person is there for sure. Not so with ``claude -p`` and the SDKs, nor in a session in the
-        background, which an agent can start and ``claude attach`` leaves unattended by name.
+        """Says whether a person is there for sure. Not so with ``claude -p`` and the SDKs, nor in a session
+        in the background, which an agent can start and ``claude attach`` leaves unattended by name.
         """
         return self.attended is not False and not self.entrypoint.startswith("sdk")
 
@@ -126,14 +126,14 @@ class Hook:
 
     @property
     def typed(self) -> bool:
-        """Whether a person may have typed the prompt: not the host nor another plugin, and it is no text or
-        command of ours (I4, I9).
+        """Says whether a person may have typed the prompt: not the host nor another plugin, and it is no text
+        or command of ours (I4, I9).
         """
         return self.by_person and is_typed(self.prompt, by_person=self.origin in _A_PERSON)
 
     @property
     def by_person(self) -> bool:
-        """Whether nothing says that the host or another plugin submitted the prompt."""
+        """Says whether nothing says that the host or another plugin submitted the prompt."""
         return self.origin not in _NOT_A_PERSON
 
     @property

@@ -225,7 +225,7 @@ _LINES: Final = msgspec.json.Decoder(_Line)
 
 
 def is_bulky(head: bytes | bytearray) -> bool:
-    """Whether a line is of a type in ``BULKY``, by its first bytes."""
+    """Says whether a line is of a type in ``BULKY``, by its first bytes."""
     at = head.find(TYPE_MARK, 0, HEAD)
     return at >= 0 and head.startswith(BULKY, at + len(TYPE_MARK))
 
@@ -366,7 +366,8 @@ def _note(wire: _Line, said: str) -> Entry:
 
 
 def is_typed(said: str, *, by_person: bool = False) -> bool:
-    """Whether a person may have typed this text: it is neither the host's own nor a command of ours (I9).
+    """Says whether a person may have typed this text: it is neither the host's own nor a command of ours
+    (I9).
 
     The host's own are whole elements (all but a notification's), so "`<channel>` in feed.xml lacks a title"
     is a person's. ``by_person``: the host says that a person submitted it; then only what belongs to a local

@@ -105,7 +105,7 @@ class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
 
 
 def is_transcript(data: bytes) -> bool:
-    """Whether ``data``, the beginning of a file or more, is a transcript of Claude Code."""
+    """Says whether ``data``, the beginning of a file or more, is a transcript of Claude Code."""
     for line in data[:HEAD_OF_FILE].split(b"\n", 20)[:20]:
         try:
             msgspec.json.decode(line, type=_Mark)
@@ -133,7 +133,7 @@ def _named(transcript: Transcript, name: str) -> Transcript:
 
 
 def _says(transcript: Transcript, expect: str) -> bool:
-    """Whether the transcript ends with an answer, and that answer ends as expected."""
+    """Says whether the transcript ends with an answer, and that answer ends as expected."""
     turn = transcript.turn
     if turn is None or any(m.human or m.order for m in transcript.since(turn.id)):
         return False

@@ -58,7 +58,7 @@ class Hook:
 
     @property
     def typed(self) -> bool:
-        """Whether a person may have typed the prompt: no order of ours stands in it (I9)."""
+        """Says whether a person may have typed the prompt: no order of ours stands in it (I9)."""
         return not self.agent and not ORDER.search(self.prompt)
 
 

@@ -236,7 +236,7 @@ def _typed(parts: list[Any], meta: _Meta, said: str) -> str:
 
 
 def _is_person(about: list[Any], n: int) -> bool:
-    """Whether the text's provenance is a person; where none is told, its kind counts."""
+    """Says whether the text's provenance is a person; where none is told, its kind counts."""
     if n >= len(about) or not isinstance(about[n], dict):
         return True
     found = about[n].get("provenance")

@@ -31,7 +31,7 @@ _FOLLOWS: Final = frozenset({"human", "note", "compacted"})  # kinds of lines th
 
 
 def is_named_so(path: Path) -> bool:
-    """Whether the file is a rollout, by its name."""
+    """Says whether the file is a rollout, by its name."""
     return path.name.startswith("rollout-")
 
 

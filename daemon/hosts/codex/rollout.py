@@ -106,7 +106,7 @@ class Fold:
 
     @property
     def enough(self) -> bool:
-        """Whether it has the task's beginning and as many earlier requests as are wanted."""
+        """Says whether it has the task's beginning and as many earlier requests as are wanted."""
         return self.opened and sum(isinstance(m, Message) and m.human for m in self._messages) > EARLIER
 
     def take(self, line: bytes) -> None:
@@ -312,7 +312,7 @@ class Fold:
         )
 
     def expect(self, said: str, at: int) -> bool:
-        """Whether the last thing in it is the answer that ends with ``said``; then it is finished."""
+        """Says whether the last thing in it is the answer that ends with ``said``; then it is finished."""
         last = self._messages[-1] if self._messages else None
         if not isinstance(last, _Answer) or (last.calls and not last.ended):
             return False
@@ -401,7 +401,7 @@ class _Mark(msgspec.Struct):
 
 
 def is_rollout(data: bytes) -> bool:
-    """Whether ``data``, the beginning of a file or more, is a rollout."""
+    """Says whether ``data``, the beginning of a file or more, is a rollout."""
     try:
         found = msgspec.json.decode(data[:HEAD_OF_FILE].split(b"\n", 1)[0], type=_Mark)
     except (ValueError, RecursionError):

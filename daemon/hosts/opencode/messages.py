@@ -145,7 +145,9 @@ def parse_transcript(
 
 
 def _is_own_command(wire: _Message) -> bool:
-    """Whether the person ran a shell command (`!ls`), which the host stores as a user message of its own."""
+    """Says whether the person ran a shell command (`!ls`), which the host stores as a user message of its
+    own.
+    """
     return wire.info.role == "user" and [p.text for p in wire.parts or ()] == [OWN_COMMAND]
 
 
