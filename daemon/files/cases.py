@@ -1,9 +1,9 @@
 """Case files: those that the daemon saved in a project, and the person's own copies with a label.
 
 ``files.verdict`` writes and prunes the saved ones, ``<session>_<epoch ms>.json`` beside the verdict files.
-The person's own lie in ``<state>/cases`` (0700, files 0600) and stay until the person removes them; a label
-says what the verdict should have been. A case may have come with a clone, so any field of it may be missing
-or have a wrong type. Everything is redacted once more before it is written (I46).
+The person's own lie in ``<state>/cases`` (0700, files 0600) until the person removes them; a label is the
+right verdict. A case may have come with a clone, so any field may be missing or have a wrong type. Everything
+is redacted once more before it is written (I46).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OWN: Final = "cases"  # in the state folder
 LIMIT: Final = 64 * 1024 * 1024  # bytes; the case of a very long session has a few million
 LAST_MS: Final = 253_402_300_800_000  # the end of the year 9999
 TAUGHT: Final = (("playbook", "forget"), ("memory", "withdraw"))
-"""Feature and ``POST`` route, with ``{"session"}``: takes back what the session's verdicts taught."""
+"""Feature and ``POST`` route, with ``{"session"}``: takes back points and lessons of a session."""
 _NAME = re.compile(r"(?!verdict_)(.{1,120})_(\d{10,16})\.json", re.DOTALL)
 Json = dict[str, Any]
 
@@ -86,9 +86,7 @@ def read_case(path: Path) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a list shows of one case file. ``problem`` says why the file can't be used; it is empty if it
-    can.
-    """
+    """A case file in a list. ``problem``: the reason why the file can't be used, "" if it can."""
 
     path: Path
     session: str = ""
@@ -130,7 +128,7 @@ class CaseFolder:
         return path
 
     def label(self, path: Path, expect: str, why: str) -> Json | None:
-        """Write what the verdict should have been. Returns the label before it, None when there was none."""
+        """Write the right verdict. Returns the label before it, None when there was none."""
         case = read(path)
         before = case.get("label")
         case["label"] = {"expect": expect, "why": why, "by": "person"}
@@ -182,8 +180,8 @@ class CaseFolder:
 
 @dataclass(frozen=True, slots=True)
 class Disputed:
-    """A verdict that a person called wrong. ``case``: what was judged. ``path``: where it is kept.
-    ``before``: the label that it had, "" for none. ``agrees``: the judge had said just that.
+    """A verdict that a person called wrong. ``case``: the judged case. ``path``: its place. ``before``: its
+    earlier label, "" for none. ``agrees``: the judge had said just that.
     """
 
     case: Saved
@@ -229,7 +227,7 @@ def read(path: Path) -> Json:
 
 
 def summary(path: Path) -> Saved:
-    """What a list shows of a case file. Never raises."""
+    """A case file in a list. Never raises."""
     try:
         content = read(path)
     except UserError as e:

@@ -1,7 +1,7 @@
-"""The command `/reflect` among a person's own commands of Claude Code: where it is, and whether it is ours.
+"""The command `/reflect` among a person's own commands of Claude Code: its place, and its owner.
 
-A plugin's command has the plugin's name before its own, so `setup claude-code` offers a bare one. It is known
-as ours by the mark in its text. Another's file is never touched; one that can't be read is another's.
+A plugin's command has the plugin's name before its own, so `setup claude-code` offers a bare one. The mark in
+its text says that it is ours. Another's file is never touched; an unreadable one is another's.
 """
 
 from __future__ import annotations

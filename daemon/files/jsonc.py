@@ -1,8 +1,8 @@
 """Edits the settings texts of the hosts (JSON with comments): one member of nested objects, and the list of
 opencode's plugins. Every other byte stays.
 
-It accepts what the hosts' own parsers accept; anything else is a ``UserError`` with line and column. Each
-edited text is parsed again and compared with what was wanted before it is returned. Never reads or writes
+It accepts the JSON of the hosts' own parsers; anything else is a ``UserError`` with line and column. Each
+edited text is parsed again and compared with the intended value before it is returned. Never reads or writes
 files.
 """
 
@@ -265,7 +265,7 @@ class _Parser:
 def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
     """The settings as a dict; empty for a text of spaces and comments.
 
-    ``paths`` will be edited: whatever is on the way to them must be an object in which no name stands twice.
+    ``paths`` will be edited: each value on the way to them must be an object in which no name stands twice.
     Raises ``UserError``.
     """
     root = top(text)
@@ -367,7 +367,7 @@ def plugins(text: str) -> list[Any]:
 
 
 def spec_of(entry: object) -> str:
-    """What an entry loads, without its options; empty when opencode would ignore the entry."""
+    """The spec of an entry without its options; empty when opencode would ignore the entry."""
     first = entry[0] if isinstance(entry, list) and entry else entry
     return first if isinstance(first, str) else ""
 

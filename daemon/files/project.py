@@ -1,8 +1,8 @@
-"""The project that a folder belongs to: where it begins, what its AGENTS.md and CLAUDE.md demand, and which
-programs it can't have put on PATH.
+"""The project of a folder: its root, its AGENTS.md and CLAUDE.md, and the programs that it can't have put on
+PATH.
 
 The files are the project's, so untrusted: a link that leads out of the workspace, a FIFO, a file over 256 KB
-or one that is not UTF-8 counts as not there, quietly, because the agent itself may read it otherwise.
+or one that is not UTF-8 counts as missing, quietly, because the agent itself may read it otherwise.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def find_program(name: str, env: Mapping[str, str], project: Path) -> str | None
 
 
 class ProjectRules:
-    """The project rules by workspace (I26), read at most once a minute. Blocking: up to 30 ms for a text made
-    to be slow.
+    """The project rules by workspace (I26), read at most once a minute. Blocking: up to 30 ms for a slow
+    text.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,12 +1,11 @@
-"""The prompts that count: the shipped ones, or in the place of each the person's own, or a trusted project's.
+"""The prompts in force: the shipped ones, or in the place of each the person's own, or a trusted project's.
 
 Each of the three folders is a layer; a later layer replaces single files of the earlier ones. A file that
 can't be used is skipped, a problem text names it, and the earlier layer's file is used. A project's files are
 used only when the person trusted exactly this content (``Trust``).
 
 Nothing is cached: a judgement takes seconds, and reading all layers takes 0.03 to 0.6 ms. So the next
-judgement uses an edited file, on every file system. ``watch`` only makes the log say at once what an edit
-did.
+judgement uses an edited file, on every file system. ``watch`` only makes the log report an edit at once.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ FILES_LISTED = 100
 
 
 class Slots(NamedTuple):
-    """The ``{names}`` in one prompt: those that must be there, and those that may be there."""
+    """The ``{names}`` in one prompt: the required and the optional ones."""
 
     required: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
@@ -80,7 +79,7 @@ _SLOT = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
 
 
 class Layer(NamedTuple):
-    """The usable prompts of one folder, and why others are not."""
+    """The usable prompts of one folder, and the problems of the others."""
 
     texts: dict[str, str]
     problems: list[str]
@@ -231,11 +230,11 @@ def digest(prompts: Mapping[str, str]) -> str:
 
 
 class Trust:
-    """Which projects' prompts the person trusts: ``<state>/trust.json``, 0600, replaced as a whole.
+    """The projects whose prompts the person trusts: ``<state>/trust.json``, 0600, replaced as a whole.
 
     Trust is given to one folder (its real path) and one content, so it ends when that changes. The file is
-    read each time, so the daemon sees what the command line wrote. One that can't be read trusts nothing; a
-    corrupt one is renamed (I43) and a message says where it is.
+    read each time, so the daemon sees the command line's writes. An unreadable one trusts nothing; a corrupt
+    one is renamed (I43) and a message names its place.
     """
 
     def __init__(self, file: Path, clock: Clock) -> None:
@@ -243,7 +242,7 @@ class Trust:
         self._clock = clock
 
     def trusts(self, directory: str | Path, prompts: Mapping[str, str]) -> tuple[bool, str]:
-        """Says whether exactly these prompts of this folder are trusted, and what is wrong with
+        """Says whether exactly these prompts of this folder are trusted, and names the problem of
         ``trust.json``.
         """
         grants, problem = self.load()
@@ -251,13 +250,11 @@ class Trust:
         return grant is not None and grant.sha256 == digest(prompts), problem
 
     def grant(self, directory: str | Path, prompts: Mapping[str, str]) -> str:
-        """Trust these prompts of this folder. Returns what was wrong with the file. Raises
-        ``Unavailable``.
-        """
+        """Trust these prompts of this folder. Returns the file's problem. Raises ``Unavailable``."""
         return self._change(directory, Grant(digest(prompts), self._clock.now_ms()))
 
     def revoke(self, directory: str | Path) -> str:
-        """Trust this folder no longer; says what was wrong with the file. Raises ``Unavailable``."""
+        """Trust this folder no longer; returns the file's problem. Raises ``Unavailable``."""
         return self._change(directory, None)
 
     def load(self) -> tuple[dict[str, Grant], str]:

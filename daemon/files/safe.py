@@ -92,15 +92,15 @@ def write_atomic(
 ) -> None:
     """Replace the file at ``path`` by ``data`` (text as UTF-8, its newlines unchanged), all or nothing.
 
-    The file gets exactly ``mode``, whatever the umask is. ``None`` keeps the mode and owner of an existing
-    file; a new file gets what the umask leaves of 0644. ``durable=False`` skips the syncs, for data that a
-    power cut may lose.
+    The file gets exactly ``mode``, in spite of the umask. ``None`` keeps the mode and owner of an existing
+    file; a new file gets 0644 less the umask. ``durable=False`` skips the syncs, for data that a power cut
+    may lose.
 
     A symlink is replaced, because a cloned repository may ship one that points at a file of the person's.
     ``follow=True`` writes to the file it points at, for a person's own settings (dotfiles are often links).
 
-    ``expected``: what ``data`` was made from, empty for no file. It is compared right before the file is
-    replaced: what somebody saved meanwhile stays, and nothing is written.
+    ``expected``: the content that ``data`` was made from, empty for no file. It is compared right before the
+    file is replaced: a later save stays, and nothing is written.
 
     Raises ``Unavailable``.
     """
@@ -172,7 +172,7 @@ def sync_folder(folder: str | Path) -> None:
 
 def remove_leftovers(folder: Path, before_ns: int) -> None:
     """Remove the temporary files that a killed process left in the folder, if they are older than
-    ``before_ns`` (epoch ns, of the last change). What can't be removed stays.
+    ``before_ns`` (epoch ns, of the last change). Files that can't be removed stay.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -211,8 +211,8 @@ def set_aside(path: str | Path, stamp: str) -> Path:
 
 @contextmanager
 def alone(folder: Path, *, busy: str = "") -> Iterator[None]:
-    """Hold a lock on the folder, so that of two processes each reads what the other wrote. It leaves no file;
-    the folder is made when it is missing. Raises ``Unavailable``, also with the words ``busy`` when another
+    """Hold a lock on the folder, so that two processes read each other's writes. It leaves no file; the
+    folder is made when it is missing. Raises ``Unavailable``, also with the words ``busy`` when another
     process has the lock; without such words this waits for it.
     """
     import fcntl
@@ -235,8 +235,8 @@ def alone(folder: Path, *, busy: str = "") -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make the folder and those above it; returns those that were made, the outermost first. Whatever the
-    umask, nobody else may write to them.
+    """Make the folder and those above it; returns those that were made, the outermost first. Nobody else may
+    write to them, in spite of the umask.
     """
     if folder.is_dir():
         return []

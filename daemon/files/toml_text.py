@@ -1,8 +1,8 @@
 """Sets one value in a settings text (TOML). Every other byte stays.
 
 Finds the places where the value may stand, edits the text at each of them, and takes the first edit after
-which the text parses to exactly what was wanted. So a form of TOML that it does not know is never broken: it
-is a ``UserError`` that says which line to write by hand. Never reads or writes files.
+which the text parses to exactly the intended settings. So an unknown form of TOML is never broken: it is a
+``UserError`` that names the line to write by hand. Never reads or writes files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Writes the `.reflection/` files that speech, Telegram and scripts read. It blocks: call it in a thread.
 
-Decides their names and contents, when the short alias counts as fresh, and how long files are kept. It makes
-a folder only when there is something to write, and never writes into ``$HOME`` or ``/`` or through a link
-that came with a clone. What can't be written into the workspace goes to the state folder. Every write is
-atomic and 0600.
+Decides their names and contents, the freshness of the short alias, and how long files are kept. It makes a
+folder only when there is something to write, and never writes into ``$HOME`` or ``/`` or through a link that
+came with a clone. Files that the workspace refuses go to the state folder. Every write is atomic and 0600.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _CASE = re.compile(r"_\d{10,16}\.json$")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the session's verdict file says while a turn is being judged."""
+    """The content of the session's verdict file while a turn is being judged."""
 
     session: str
     task: str
@@ -56,7 +55,7 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """What the session's verdict file says while an agent works and seems stuck. The person reads
+    """The content of the session's verdict file while an agent works and seems stuck. The person reads
     ``told``.
     """
 

@@ -1,1 +1,1 @@
-"""What each coding agent sends, parsed into core types: one package a host, which knows no other host."""
+"""Payloads of each coding agent, parsed into core types: one package a host, which knows no other host."""

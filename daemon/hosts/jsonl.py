@@ -48,8 +48,9 @@ def opened(path: Path) -> Iterator[int]:
 
 
 class Cursor(NamedTuple):
-    """Where reading stopped. ``file``: the inode. ``size`` and ``mtime_ns``: of the file then. ``at``: where
-    the next line begins. ``lines``: how many come before it. ``mark``: a digest of what stands before it.
+    """The place where reading stopped. ``file``: the inode. ``size`` and ``mtime_ns``: of the file then.
+    ``at``: where the next line begins. ``lines``: the number before it. ``mark``: a digest of the bytes
+    before it.
     """
 
     file: int
@@ -148,8 +149,8 @@ def lines_of(fd: int, at: int, size: int, skip: Skip) -> Iterator[tuple[bytes, i
 
 
 class Fold(Protocol):
-    """What becomes of a host's lines. ``opened``: they include the beginning of the current task. ``enough``:
-    and all that is wanted of the time before it.
+    """Collects a host's lines. ``opened``: they include the beginning of the current task. ``enough``: and as
+    much of the time before it as is wanted.
     """
 
     @property
@@ -166,13 +167,12 @@ F = TypeVar("F", bound=Fold)
 
 
 class Follower(Generic[F]):
-    """Reads a file that a host appends to. The first time it reads from the end backwards until it has the
-    current task; after that only what was appended. So it need not read all of a file of 500 MB. A last line
-    without its end is left for the next time. A file that was replaced, cut or rewritten is read anew.
+    """Reads a file that a host appends to: the first time from the end backwards until it has the current
+    task, after that only appended lines. So it need not read all of a file of 500 MB. A last line without its
+    end is left for the next time. A file that was replaced, cut or rewritten is read anew.
 
     ``make``: a fold for the whole file, or for its end. ``window``: bytes at the end that are read first;
-    then four times as many, and so on. ``context``: bytes within which what came before the task is looked
-    for.
+    then four times as many, and so on. ``context``: bytes in which the time before the task is looked for.
     """
 
     def __init__(self, make: Callable[[bool], F], skip: Skip, window: int, context: int) -> None:

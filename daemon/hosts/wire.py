@@ -1,7 +1,7 @@
 """JSON from a host, decoded into typed structs.
 
-Owns the repair of what is wrong with JSON in practice: null where a value is missing, half of a character,
-numbers out of range. Raises ``BadReply`` and nothing else.
+Owns the repair of usual faults: null where a value is missing, half of a character, numbers out of range.
+Raises ``BadReply`` and nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Provider ``anthropic``: Anthropic's Messages API with the person's key, or any server with the same API.
 
-Structured output goes by ``output_config``. The system prompt is marked for the prompt cache unless the
-call's nonce is in it: then it differs from call to call. What all SDKs share is in ``llm.sdk``.
+Structured output goes by ``output_config``. The system prompt is marked for the prompt cache unless it has
+the call's nonce, which differs from call to call. ``llm.sdk`` has the parts that SDKs share.
 """
 
 from __future__ import annotations

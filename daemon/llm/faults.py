@@ -47,7 +47,7 @@ _ADVICE: Final[dict[Fault, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom a call asked. ``host`` is the server's address without path and credentials."""
+    """The party that a call asked. ``host`` is the server's address without path and credentials."""
 
     provider: str
     host: str

@@ -2,7 +2,7 @@
 
 The shim announces, prompts and deletes that session; this module makes the order and reads its result. A
 prompt of the tier ``fast`` goes to a small model of the person's lists that the host offers, else to the
-session's own model. A small model that the host then refuses as unknown is left out for a while.
+session's own model. A small model that the host refuses as unknown is left out for a while.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Run = Callable[[RunJudge, float], Awaitable[Raw]]
 Look = Callable[[str], Awaitable["Offered | None"]]
-"""Tells for a session's id which models its host offers, None while that is not known. Never fails."""
+"""Gives the models that a session's host offers, by session id; None while unknown. Never fails."""
 SLACK_S = 2.0
 ERROR_CHARS = 2_000
 _UNKNOWN = re.compile(
@@ -67,7 +67,8 @@ def _name(said: _Model | None, asked: Model | None) -> str:
 
 
 class HostProvider:
-    """Runs prompts in the host of the session. ``run`` carries out the order; ``look`` tells what is offered.
+    """Runs prompts in the host of the session. ``run`` carries out the order; ``look`` gives the offered
+    models.
 
     ``model``, if set, answers instead of the session's own model. A prompt of the tier ``fast`` goes to the
     first model of ``lists`` that the host offers. A cost of 0 means that the host does not know the price

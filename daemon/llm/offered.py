@@ -1,7 +1,6 @@
-"""Remembers which models a server or a host offers, and which of them it refused lately.
+"""Remembers the models that a server or a host offers, and those that it refused lately.
 
-A look-up that fails is no error: nothing is known then, and it is soon tried again. At most one runs at a
-time.
+A failed look-up is no error: nothing is known then, and it is soon tried again. At most one runs at a time.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Refused:
 
 
 class FastOfApi:
-    """Which model of one API answers prompts of the tier ``fast``; ``own`` answers the others.
+    """Chooses the model of one API for prompts of the tier ``fast``; ``own`` answers the others.
 
     ``wanted``: the person's list. ``load`` lists the API's models. ``official``: it is the vendor's own API.
     When listing fails there, the first wanted model is asked, as it is likely there; elsewhere ``own`` is

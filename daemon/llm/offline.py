@@ -37,9 +37,7 @@ def judge(prompt: Prompt) -> Reply:
 
 
 def _verdict(evidence: Evidence) -> dict[str, object]:
-    """A secret in a commit is said whatever else happened. After a question or a refusal it is the person's
-    turn.
-    """
+    """A secret in a commit comes first. After a question or a refusal it is the person's turn."""
     if leaked := tuple(r for r in evidence.of("leak") if r.open):
         return _incomplete((*leaked, *(r for r in evidence.open if r.kind in {"check", "todo"})))
     if evidence.ending == "question":
@@ -78,7 +76,7 @@ def _severity(row: Row) -> Severity:
 
 
 def _finding(row: Row) -> tuple[str, str, str]:
-    """What is open, in words that stay the same from round to round (guard 6); how that shows; what to do."""
+    """An open item in words that stay the same from round to round (guard 6), its proof, the remedy."""
     match row.kind:
         case "check":
             said = f": {row.detail.rstrip('.')}" if row.detail else ""
@@ -117,7 +115,7 @@ class OfflineProvider:
         return PROVIDER, MODEL
 
     def most_tokens(self, prompt: Prompt) -> int:
-        """What the prompt allows."""
+        """The prompt's limit."""
         return prompt.max_tokens
 
     async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:

@@ -2,7 +2,8 @@
 Studio, gateways). Another server than OpenAI's needs no key.
 
 Structured output goes by ``response_format``: a strict JSON Schema; if the server refuses that, any JSON
-object; if it refuses that too, only the prompt asks for the object. What all SDKs share is in ``llm.sdk``.
+object; if it refuses that too, only the prompt asks for the object. ``llm.sdk`` has the parts that SDKs
+share.
 """
 
 from __future__ import annotations

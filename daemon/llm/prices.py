@@ -1,4 +1,4 @@
-"""What a call costs in USD, by the installed table ``genai-prices``: no network, no updates.
+"""The price of a call in USD, by the installed table ``genai-prices``: no network, no updates.
 
 An unknown price is None, never 0 (I41): for an unknown model, provider or server, when no tokens are
 reported, and when the table says 0. A server on this machine counts as unknown too: it may be a gateway to a
@@ -30,9 +30,9 @@ _NAMES: Final = {
 def cost_usd(
     provider: str, model: str, usage: Usage, *, base_url: str = "", written: int = 0
 ) -> float | None:
-    """What ``usage`` costs, or None. ``provider``: a name of ours or of opencode. For ``host``, ``model`` is
-    ``provider/model``. ``base_url``: the server's address, if it is not the provider's own. ``written``: the
-    input tokens that were written to a cache. The first call imports the table (0.1 to 0.4 s).
+    """The price of ``usage``, or None. ``provider``: a name of ours or of opencode. For ``host``, ``model``
+    is ``provider/model``. ``base_url``: the server's address, if it is not the provider's own. ``written``:
+    the input tokens that were written to a cache. The first call imports the table (0.1 to 0.4 s).
     """
     if usage.input <= 0 and usage.output <= 0:
         return None
@@ -65,7 +65,7 @@ def cost_usd(
 def estimate_usd(
     provider: str, model: str, input_tokens: int, output_tokens: int, *, base_url: str = ""
 ) -> float | None:
-    """What a call of this size would cost at most (nothing from a cache), or None."""
+    """The highest price of a call of this size (nothing from a cache), or None."""
     return cost_usd(provider, model, Usage(input_tokens, output_tokens), base_url=base_url)
 
 

@@ -1,4 +1,4 @@
-"""What the providers with an SDK share: one HTTP call, and the way from a ``Prompt`` to a ``Reply``.
+"""The shared parts of providers with an SDK: one HTTP call, and the way from a ``Prompt`` to a ``Reply``.
 
 Importing an SDK takes up to 1.3 s. So ``warm``, called when a session is busy, or else the first call imports
 it in a thread; the event loop never waits for it. The client never retries (the caller does that), prints
@@ -6,9 +6,9 @@ nothing, reads at most ``MAX_BYTES`` of an answer (I44), follows no redirect, an
 environment: no key, address, header, organisation or proxy. A failed call is ``Unavailable`` with a fault; a
 reply that was cut off or is empty is ``BadReply``; a cancelled call drops its connection.
 
-A server may refuse a parameter that we would like to send (structured output, temperature …). Then the
-provider asks again at once without it, and leaves it out for that model from then on. A prompt of the tier
-``fast`` goes to the first of ``fast_models`` that the server lists; any other prompt goes to ``model``.
+A server may refuse an optional parameter (structured output, temperature …). Then the provider asks again at
+once without it, and leaves it out for that model from then on. A prompt of the tier ``fast`` goes to the
+first of ``fast_models`` that the server lists; any other prompt goes to ``model``.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ EUR: Final = "EUR"
 PRICED: Final = frozenset({"claude-3-5-haiku-20241022"})
 IN_PER_1K: Final = 0.001
 OUT_PER_1K: Final = 0.005
-"""What reflexion and evaluation cost by the requirements, in EUR, with the model that they name. Any other
-model has its price from the table of prices, in USD. The two are never summed."""
+"""The prices of reflexion and evaluation in the requirements, in EUR, for the model that they name. Any other
+model has its price from the table, in USD. The two are never summed.
+"""
 
 
 def checked_key(provider: str, given: str, base_url: str) -> str:
@@ -221,7 +222,7 @@ class SdkClient:
         return bytes(response.content)
 
     async def _decoded(self, read: Callable[[bytes], T], content: bytes, asked: Asked) -> T:
-        """What ``read`` finds in a success's body. Raises ``Unavailable`` for another form."""
+        """The value that ``read`` finds in a success's body. Raises ``Unavailable`` for another form."""
         try:
             if len(content) > MAX_INLINE_BYTES:
                 return await asyncio.to_thread(read, content)
@@ -424,8 +425,8 @@ class SdkProvider(SdkClient):
         )
 
     def _priced(self, prompt: Prompt, asked: str, answer: Answer) -> Usage:
-        """The tokens with what they cost, by the model's name in the answer, else by the one that was asked
-        for. Prices that the memory's requirements name count for its model.
+        """The tokens with their cost, by the model's name in the answer, else by the requested one. Prices
+        that the memory's requirements name count for its model.
         """
         usage = answer.usage
         if POLICIES.get(prompt.purpose) is REFLEXION and {asked, answer.model} & PRICED:

@@ -57,7 +57,7 @@ def providers(
 
 
 def there(settings: Settings, keys: Keys, env: Mapping[str, str]) -> frozenset[str]:
-    """The names of the providers that are set up. Nobody is asked whether they work."""
+    """The names of the providers that are set up. Nobody is asked."""
     from .claude_cli import find
 
     missing = {name: not _usable(keys.apis[name], api) for name, api in settings.apis.items()}

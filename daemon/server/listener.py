@@ -1,7 +1,7 @@
-"""One daemon per user: the lock, the socket, who may connect (design/security.md), and its connections.
+"""One daemon per user: the lock, the socket, the permitted peers (design/security.md), and its connections.
 
-A live socket is never stolen, a stale one is replaced, anything that is not a socket is never unlinked.
-A socket that a service manager hands over (``LISTEN_FDS``) is taken instead, and stays when the daemon ends.
+A live socket is never stolen, a stale one is replaced, anything that is not a socket is never unlinked. A
+socket that a service manager hands over (``LISTEN_FDS``) is taken instead, and stays when the daemon ends.
 The lock is held by the kernel (``flock``) and goes with the process, however it dies (I45).
 """
 
@@ -114,7 +114,7 @@ def inherited(env: MutableMapping[str, str], pid: int) -> socket.socket | None:
     """The listening socket that a service manager handed to the process ``pid``, None when there is none.
 
     Takes its variables out of ``env``, so that no child process believes they are meant for it. Raises
-    ``UserError`` when what was handed over is not one listening Unix socket in a private folder of ours.
+    ``UserError`` when it is not one listening Unix socket in a private folder of ours.
     """
     count, whose, *_ = (env.pop(name, "") for name in _HANDED_OVER)
     if whose != str(pid) or count in {"", "0"}:

@@ -97,8 +97,8 @@ class Result(Struct, forbid_unknown_fields=True):
 
 
 class Asked(Struct):
-    """The data of a question. ``call``: behind which tool call ``late_lessons`` would stand. ``model``: to
-    which a prompt goes, as ``provider/model``.
+    """The data of a question. ``call``: the tool call behind which ``late_lessons`` would stand. ``model``:
+    the addressee of a prompt, as ``provider/model``.
     """
 
     session: Name = msgspec.field(name="sessionID", default="")
@@ -417,7 +417,7 @@ class Routes:
     # --- who may ask ---------------------------------------------------------------------------------------
 
     def _guarded(self, handler: Handler) -> Handler:
-        """Who may ask, and how a refusal looks. A bug answers 500 and is logged, not shown.
+        """Checks the peer, and gives a refusal its form. A bug answers 500 and is logged, not shown.
 
         A wrapper and not a middleware: aiohttp's middleware chain costs as much as the routes themselves.
         """
@@ -470,7 +470,7 @@ class Routes:
 
 
 async def _expected(request: web.Request) -> web.Response | None:
-    """A client that waits for a word before it sends its body gets it; what else it expects is refused."""
+    """A client that waits for a word before it sends its body gets it; any other expectation is refused."""
     expect = request.headers.get("Expect", "")
     if expect.lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

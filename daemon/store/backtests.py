@@ -1,9 +1,9 @@
 """Keeps the results of a back-test in a file of its own, which needs no daemon: a line of JSON for each fact.
 
-A line is written when the rules judged a file of stops, when a model's opinion of a stop came, and when a
-person said what a feedback was worth; of its kind the last line counts. So a command that is killed at any
-point loses nothing that was paid for, and counts nothing twice. Results of another version or other prompts
-(``by``) do not count. The file can be deleted at any time. ``Unavailable`` when it can't be used.
+Facts: the rules judged a file of stops; a model gave an opinion on a stop; a person labelled a feedback. The
+last line of a kind counts. So a killed command loses nothing that was paid for, and counts nothing twice.
+Results of another version or other prompts (``by``) do not count. The file can be deleted at any time.
+``Unavailable`` when it can't be used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Judged(Struct, frozen=True, tag="file"):
 
 
 class Paid(Struct, frozen=True, tag="stop"):
-    """What came of one stop when ``judge`` was a model; ``opinion`` is empty where none was asked for."""
+    """The outcome of one stop with the model ``judge``; ``opinion`` is empty where none was asked for."""
 
     judge: str
     by: str
@@ -48,7 +48,7 @@ class Paid(Struct, frozen=True, tag="stop"):
 
 
 class Label(Struct, frozen=True, tag="label"):
-    """What a person said of one feedback of this judge."""
+    """A person's label on one feedback of this judge."""
 
     judge: str
     mark: str
@@ -61,12 +61,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def answers(state_dir: Path) -> list[tuple[str, str]]:
-    """All that a person said of feedbacks: judge and answer of each."""
+    """All labels of a person: judge and answer of each."""
     return [(judge, answer) for (judge, _), answer in Backtests(state_dir).labels.items()]
 
 
 class Backtests:
-    """All facts that count. One command at a time may have it; the caller holds a lock."""
+    """All facts that count. One command at a time may use it; the caller holds a lock."""
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / FILE
@@ -94,7 +94,7 @@ class Backtests:
         self._take(fact)
 
     def tidy(self) -> None:
-        """Write the file anew when many of its lines count no more."""
+        """Write the file anew when many of its lines no longer count."""
         labels = (Label(*key, answer) for key, answer in self.labels.items())
         kept = [*self.files.values(), *self.paid.values(), *labels]
         if self._lines - len(kept) < max(SPARE, len(kept)):

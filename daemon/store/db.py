@@ -78,9 +78,9 @@ def _damaged(name: str, kind: str, needed: int) -> str:
 Waiting = tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]
 
 COMMITS: Final = 200
-"""After so many the WAL is moved. One of them is two to ten pages: about as often as SQLite's own 1,000."""
+"""Commits after which the WAL is moved. One is two to ten pages: about as often as SQLite's own 1,000."""
 LONGEST: Final = 4_000
-"""Pages of the WAL at which the writer moves it after all, because the thread beside it does not keep up."""
+"""Pages of the WAL at which the writer moves it itself, because the thread beside it does not keep up."""
 PASSES: Final = 4  # each moves what was committed during the one before, ever less
 
 
@@ -99,8 +99,8 @@ def sync_folder(folder: str | Path) -> None:
 
 
 class Syncs:
-    """Syncs the WAL, in a thread beside the writer: no event waits for a sync. Those who ask while it is
-    synced share the next one.
+    """Syncs the WAL, in a thread beside the writer: no event waits for a sync. Callers during a sync share
+    the next one.
 
     A commit is in the WAL when it returns (``synchronous=NORMAL``): ``kill -9`` does not lose it. After
     ``synced`` a power cut does not either, as with ``synchronous=FULL``.
@@ -117,14 +117,14 @@ class Syncs:
         self._thread.start()
 
     async def synced(self) -> None:
-        """Returns when what was committed before is on the disk. Raises ``Unavailable``."""
+        """Returns when earlier commits are on the disk. Raises ``Unavailable``."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._queue.put((loop, done))
         await done
 
     def close(self) -> None:
-        """Sync what was asked for, then end."""
+        """Sync the pending requests, then end."""
         self._queue.put(None)
         self._thread.join()
         os.close(self._fd)
@@ -176,7 +176,7 @@ class Checkpoints:
             self._wanted.put(True)
 
     def close(self) -> None:
-        """End after what is under way."""
+        """End after the move under way."""
         self._wanted.put(False)
         self._thread.join()
         self._connection.close()
@@ -199,8 +199,8 @@ _MIDDLE: Final = ".before-"
 
 
 def back_up(c: sqlite3.Connection, path: Path, migration: str) -> None:
-    """Copy the database to the file of this migration, the first that it lacks: for it the older reflectd
-    refuses the newer database, so it can name the copy. Synced, 0600, under its name only when whole.
+    """Copy the database to the file of this migration, the first that it lacks: because of it the older
+    reflectd refuses the newer database, and names the copy. Synced, 0600, under its name only when whole.
 
     Raises ``UserError`` when the disk refuses: the upgrade waits, and nothing was changed.
     """
@@ -231,7 +231,7 @@ def back_up(c: sqlite3.Connection, path: Path, migration: str) -> None:
 
 
 def drop_older(path: Path, migration: str) -> None:
-    """Of the copies, that of this migration and the newest other ones stay."""
+    """Keep the copy of this migration and the newest other ones."""
     mine = _file(path, migration)
     with suppress(OSError):
         others = [file for file in path.parent.glob(f"{path.name}{_MIDDLE}*") if file != mine]
@@ -240,7 +240,7 @@ def drop_older(path: Path, migration: str) -> None:
 
 
 def way_back(path: Path, migration: str) -> str:
-    """How an older reflectd, which lacks this migration, is used again: with the copy, where there is one."""
+    """The way back to an older reflectd, which lacks this migration: with the copy, where there is one."""
     kept = _file(path, migration)
     if not kept.is_file():
         return "or set daemon.state_dir to another folder"
@@ -277,8 +277,8 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How the file was found. ``aside``: where a corrupt one was moved. ``rows``: how many damaged rows of
-    each table were moved to ``unreadable``.
+    """The state of the file when opened. ``aside``: the new place of a corrupt one. ``rows``: the number of
+    damaged rows of each table that were moved to ``unreadable``.
     """
 
     aside: Path | None = None
@@ -291,7 +291,7 @@ class Database:
     def __init__(self, path: Path, now: Callable[[], int], sync: Callable[[int], None] = sync_data) -> None:
         """Open and migrate ``path``, creating folder (0700) and file (0600). Raises ``UserError``.
 
-        ``sync`` has the disk keep what was written to an open file, or raises ``OSError``.
+        ``sync`` has the disk keep an open file's writes, or raises ``OSError``.
         """
         self.path = path
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -338,8 +338,8 @@ class Database:
         return changed
 
     async def synced(self) -> None:
-        """Returns when a power cut can't take back what was committed. Raises ``Unavailable`` when the disk
-        refuses; what was committed is in the database all the same.
+        """Returns when a power cut can't take earlier commits back. Raises ``Unavailable`` when the disk
+        refuses; the commits are in the database all the same.
         """
         if self._closed:
             raise Unavailable("the database is closed")

@@ -1,4 +1,4 @@
-"""What each session was given: each offer byte for byte, and behind which call (table ``injections``)."""
+"""The texts that each session was given: each offer byte for byte, and its call (table ``injections``)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An offer that a session was given: exactly these characters. ``call``: behind the result of this call,
-    empty where it stands nowhere in the messages.
+    """An offer as a session was given it: exactly these characters. ``call``: it stands behind the result of
+    this call; empty where it stands nowhere in the messages.
     """
 
     offer: str
@@ -41,7 +41,7 @@ def give(session: str, moment: str, at: int, found: Composed, call: str = "") ->
 
 
 def hold_out(session: str, directory: str, at: int) -> Statement:
-    """A session is given nothing, so that it can be compared with others."""
+    """A session is given nothing, for comparison."""
     return (
         "INSERT OR IGNORE INTO injections "
         "(session, offer, kind, directory, name, moment, at, heading, text) "
@@ -51,7 +51,7 @@ def hold_out(session: str, directory: str, at: int) -> Statement:
 
 
 def cite(session: str, names: Iterable[str]) -> Statement:
-    """The session cited these points, which it was given."""
+    """The session cited these points."""
     return (
         "UPDATE injections SET cited = 1 WHERE session = ? AND kind = 'point' AND name = ?",
         [(session, name) for name in names],
@@ -59,7 +59,7 @@ def cite(session: str, names: Iterable[str]) -> Statement:
 
 
 def first_after(db: Reads, session: str) -> list[str]:
-    """The lessons that the session was given and that its newest verdict is the first one after."""
+    """The lessons that the session was given, if its newest verdict is the first one after."""
     rows = db.read(
         "SELECT DISTINCT name FROM injections AS g WHERE session = ? AND kind = 'lesson' AND 1 = "
         "(SELECT count(*) FROM verdicts AS v WHERE v.session = g.session AND v.at >= g.at "
@@ -70,7 +70,7 @@ def first_after(db: Reads, session: str) -> list[str]:
 
 
 def given(db: Reads, session: str) -> list[Given]:
-    """What the session was given, in any order."""
+    """The texts that the session was given, in any order."""
     rows = db.read(
         "SELECT offer, kind, name, heading, text, call FROM injections WHERE session = ?", (session,)
     )

@@ -21,9 +21,9 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """``due``: epoch ms. ``cursor``: how far it got, in the words of whoever works on it.
+    """``due``: epoch ms. ``cursor``: the progress, in the worker's own words.
 
-    ``lane``: jobs of one lane are done one after the other. ``tries``: how often it failed.
+    ``lane``: jobs of one lane are done one after the other. ``tries``: the number of failures.
     """
 
     id: int
@@ -69,7 +69,7 @@ def remove(job: Job) -> Statement:
 
 
 def put(job: Job) -> Statement:
-    """Store how far it got, and when it goes on."""
+    """Store the progress, and the time of the next step."""
     return (
         "UPDATE jobs SET due = ?, tries = ?, cursor = ? WHERE id = ?",
         [(job.due, job.tries, job.cursor, job.id)],

@@ -1,7 +1,7 @@
-"""The ledger: one row per call of a model, with what it cost (None is unknown, never 0), and the dead
-letters: replies that broke the form, kept to be looked at and counted by ``status`` (I48).
+"""The ledger: one row per call of a model with its cost (None is unknown, never 0), and the dead letters:
+replies that broke the form, kept and counted by ``status`` (I48).
 
-Amounts of two currencies are never added up. Where a sum has one number, it is of the calls in USD.
+Amounts of two currencies are never added up. A sum with one number is of the calls in USD.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ _SUMS = (
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Calls of one kind together. ``cost``: USD of the calls with a known price, None when there are none.
-    ``others``: what the calls in other currencies cost, each with its code.
+    ``others``: the cost of calls in other currencies, by code.
 
-    ``rules``: judged by fixed rules, which cost nothing. ``unpriced`` calls used ``unpriced_tokens``, at a
-    price nobody told. What a ``cancelled`` or ``failed`` call cost is only known if it has a price.
+    ``rules``: judged by fixed rules, which cost nothing. ``unpriced`` calls used ``unpriced_tokens``, at an
+    unknown price. The cost of a ``cancelled`` or ``failed`` call is only known if it has a price.
     """
 
     calls: int = 0
@@ -111,8 +111,8 @@ Group = tuple[str, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """What this calendar month (local time) cost in one currency, and what it will have cost at its end when
-    it goes on as in the last seven days.
+    """The cost of this calendar month (local time) in one currency, and the expected cost at its end at the
+    pace of the last seven days.
     """
 
     currency: str
@@ -122,7 +122,7 @@ class Month:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the agent's own work cost, as its host says: USD, None when no price was told; tokens in all."""
+    """The cost of the agent's own work, by its host: USD, None without a price; tokens in all."""
 
     usd: float | None = None
     tokens: int = 0
@@ -150,7 +150,7 @@ def report(
     work: bool = True,
 ) -> Report:
     """The calls since ``since`` (epoch ms), of one session or all. At most ``limit`` rows and groups.
-    ``work``: also what the agent's own work cost, for which each verdict is read.
+    ``work``: with the cost of the agent's own work, for which each verdict is read.
     """
     where, parameters = ("at >= ? AND session = ?", (since, session)) if session else ("at >= ?", (since,))
     rows = db.read(
@@ -185,7 +185,7 @@ def _grouped(db: Reads, by: By, where: str, parameters: tuple[object, ...], limi
 def _others(
     db: Reads, group: str, where: str, parameters: tuple[object, ...]
 ) -> dict[str, list[tuple[str, float]]]:
-    """By the name of the group: what its calls in other currencies cost."""
+    """By the name of the group: the cost of its calls in other currencies."""
     found: dict[str, list[tuple[str, float]]] = {}
     for name, currency, cost in db.read(
         f"SELECT {group}, currency, sum(cost) FROM ledger WHERE {where} AND currency != '{USD}' "
@@ -197,7 +197,7 @@ def _others(
 
 
 def month(db: Reads, now_ms: int) -> tuple[Month, ...]:
-    """What this month cost and may cost, for each currency in which something was paid in it."""
+    """The cost of this month so far and at its end, for each currency of the month."""
     now = datetime.fromtimestamp(now_ms / 1000).astimezone()
     first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
     after = first.replace(
@@ -239,13 +239,13 @@ def _sums(row: Sequence[float | None], others: Sequence[tuple[str, float]] = ())
 
 
 class Ledger:
-    """What the guards ask."""
+    """The sums that guards ask for."""
 
     def __init__(self, db: Reads) -> None:
         self._db = db
 
     def spent(self, session: str, since: int, account: Account = "judging") -> Spent:
-        """What this account paid since ``since`` (epoch ms), and for the session at any time.
+        """The cost of this account since ``since`` (epoch ms), and of the session at any time.
 
         USD where the price is known in USD, else tokens.
         """

@@ -1,7 +1,5 @@
-"""The outbox: orders stored with the decision that caused them.
-
-sent → done | stale | failed | expired. The id is derived from session, turn and what caused the order, so one
-turn never holds the same prompt twice, whatever restarts or races: the primary key refuses the second.
+"""stale | failed | expired. The id is derived from session, turn and cause, so one turn never holds the same
+prompt twice, in spite of restarts and races: the primary key refuses the second.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One row; ``instance`` is whom it was sent to."""
+    """One row; ``instance``: the receiver."""
 
     id: str
     session: str
@@ -51,7 +49,7 @@ def order_id(session: str, turn: str, cause: str) -> str:
 
 
 def cause_of(order: StoredOrder) -> str:
-    """The wire kind, and for a nudge what caused it: a turn may have one of each."""
+    """The wire kind, and the cause of a nudge: a turn may have one of each."""
     return f"nudge.{order.kind}" if isinstance(order, SendNudge) else kind_of(order)
 
 
@@ -90,7 +88,7 @@ def set_status(order: str, status: OutboxStatus, instance: str, now: int) -> Sta
 def prune(now: int) -> tuple[Statement, ...]:
     """Retention as for sessions: an order id marks our own messages as long as the session is kept.
 
-    What had no outcome for a day never gets one: its host did not come back.
+    An order without an outcome for a day never gets one: its host did not come back.
     """
     return (
         (f"DELETE FROM outbox WHERE {old('outbox', 'updated')}", [(now - KEEP_DAYS * DAY_MS,)]),
@@ -115,9 +113,7 @@ class Outbox:
         return bool(self._db.read("SELECT 1 FROM outbox WHERE id = ?", (order,)))
 
     def open(self, session: str = "", *, instance: str = "") -> list[Stored]:
-        """Orders without an outcome, oldest first; of one session, of what was sent to one instance, or
-        all.
-        """
+        """Orders without an outcome, oldest first: of one session, of one instance, or all."""
         where, parameters = "", tuple[str, ...]()
         if session:
             where, parameters = " AND session = ?", (session,)
@@ -138,7 +134,7 @@ class Outbox:
         return self._readable(rows[0]) if rows else None
 
     def _readable(self, row: Row) -> Stored | None:
-        """The order of a row. One that can't be read is as good as none; it stays where it is."""
+        """The order of a row. An unreadable one counts as none; it stays in place."""
         try:
             return _row(row)
         except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:

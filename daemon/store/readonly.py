@@ -1,6 +1,6 @@
 """Opens the database beside the daemon, for reports. It is never written and never created.
 
-Readers of a WAL file do not wait for its writer. What cannot be read is ``Unavailable``.
+Readers of a WAL file do not wait for its writer. An unreadable one is ``Unavailable``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ text: Final = partial(str, encoding="utf-8", errors="replace")
 
 
 class Reads(Protocol):
-    """What a report needs of a database: ``Database`` and ``ReadOnly`` have it."""
+    """The reading side of a database: ``Database`` and ``ReadOnly`` have it."""
 
     def read(self, sql: str, parameters: Row = ()) -> list[Row]:
         """Rows of a query."""

@@ -1,9 +1,9 @@
-"""What may be deleted for its age: at most a day's worth in a day, and none while the clock can't be believed
-(I52). Every table that forgets by time asks here.
+"""Deletion by age: at most a day's worth in a day, and none while the clock can't be believed (I52). Every
+table that forgets by time asks here.
 
-The mark says when rows may be deleted next: a day after the last time. A clock that is more than a week
-behind it, or more than a day before it, has jumped, or no daemon ran for long: then nothing is too old for a
-day, or until a person says that the clock is right.
+The mark says when rows may be deleted next: a day after the last time. A clock that is more than a week ahead
+of it, or more than a day behind it, has jumped, or no daemon ran for long: then nothing is too old for a day,
+or until a person says that the clock is right.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def old(table: str, column: str = "at") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """``may``: rows may be deleted now. ``off_ms``: by how much the clock is off the mark, if it may have
-    jumped. ``kept``: what must be stored of this look.
+    """``may``: rows may be deleted now. ``off_ms``: the distance of the clock from the mark, if it may have
+    jumped. ``kept``: the statements to store for this look.
     """
 
     may: bool

@@ -33,10 +33,10 @@ _decode = msgspec.json.Decoder(Session).decode
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What ``reflectd off`` or ``on`` changed. ``target``: the session's whole id, or the folder.
+    """The effect of ``reflectd off`` or ``on``. ``target``: the session's whole id, or the folder.
     ``changed``: it was the other way before. ``off_above``: the folder that holds the target off all the
     same, "" for none. ``off_below``: the first folders below the target that are off on their own.
-    ``sessions``: how many are stored of the folder.
+    ``sessions``: the number of stored sessions of the folder.
     """
 
     target: str
@@ -70,7 +70,7 @@ class Sessions:
         return state
 
     def put(self, state: Session) -> None:
-        """Keep in memory; ``unsaved`` tells what to store."""
+        """Keep in memory; ``unsaved`` has the states to store."""
         self._pinned[state.id] = state
         self._keep(state)
 
@@ -129,7 +129,7 @@ class Sessions:
         return {str(directory) for (directory,) in rows}
 
     def peek(self, session: str) -> Session | None:
-        """As ``get``, for one of many that are looked at in passing: nothing is moved in or out of memory."""
+        """As ``get``, for one of many: nothing is moved in or out of memory."""
         return self._pinned.get(session) or self._memory.get(session) or self._load(session)
 
     def has_sibling(self, session: str, prefix: str, since: int) -> bool:
@@ -170,7 +170,7 @@ class Sessions:
 
     def perhaps_waiting(self, since: int) -> list[Session]:
         """A person's own sessions, stored after ``since`` (epoch ms), that work or were judged to need an
-        answer: the newest of them. Which of them ask something, their state says.
+        answer, newest first. Their state says which of them ask something.
         """
         rows = self._db.read(
             "SELECT id FROM sessions WHERE (open = 1 OR phase = 'awaiting_user') AND top = 1 "
@@ -273,13 +273,13 @@ class Sessions:
         return found
 
     def _set_aside(self, session: str, body: object, error: str) -> None:
-        """A row that cannot be read is as good as none, but it is kept (I43)."""
+        """An unreadable row counts as none, but it is kept (I43)."""
         if session not in self._aside:
             self._aside[session] = body
             self._on_unreadable(session, error)
 
     def aside(self, now: int) -> Statement:
-        """Keep what could not be read, before it is written over."""
+        """Keep an unreadable row before it is written over."""
         rows = [("session", i, now, body) for i, body in self._aside.items() if i in self._pinned]
         return ("INSERT INTO unreadable (kind, id, at, body) VALUES (?, ?, ?, ?)", rows)
 
@@ -291,7 +291,9 @@ class Sessions:
 
 
 def is_open(s: Session) -> bool:
-    """To be looked after when its host comes back, or stays away: it waits to be judged, works, or asks."""
+    """Says whether it needs care when its host comes back, or stays away: it waits to be judged, works, or
+    asks.
+    """
     return s.recheck or s.phase == "judging" or ((s.busy or bool(s.waiting)) and _top(s))
 
 

@@ -124,7 +124,7 @@ class Verdicts:
         ]
 
     def how_many(self, session: str) -> int:
-        """How many rounds the session has."""
+        """The number of the session's rounds."""
         return int(self._db.read("SELECT count(*) FROM verdicts WHERE session = ?", (session,))[0][0])
 
     def sessions(
@@ -175,12 +175,12 @@ class Verdicts:
         return {str(directory) for (directory,) in rows}
 
     def counts(self) -> dict[str, int]:
-        """How many verdicts of each state are kept."""
+        """The number of kept verdicts of each state."""
         return dict(self._db.read("SELECT state, count(*) FROM verdicts GROUP BY state"))
 
     def by_week(self, since: int, until: int, first: int, week: int) -> dict[tuple[int, str], int]:
-        """How many verdicts from ``since`` to ``until`` there are of each week and state. A week is as long
-        as ``week``; ``first`` is when that with the number 0 begins. All in ms.
+        """The number of verdicts from ``since`` to ``until`` by week and state. A week is as long as
+        ``week``; ``first``: the beginning of the one with the number 0. All in ms.
         """
         rows = self._db.read(
             "SELECT (at - ?) / ? AS week, state, count(*) FROM verdicts WHERE at >= ? AND at < ? "
@@ -190,7 +190,7 @@ class Verdicts:
         return {(int(number), str(state)): int(n) for number, state, n in rows}
 
     def _readable(self, rows: list[Row]) -> list[StoredVerdict]:
-        """The verdicts of these rows (body, directory). One that can't be read is left, and is told."""
+        """The verdicts of these rows (body, directory). An unreadable one is left out, and reported."""
         found = []
         for body, directory in rows:
             try:

@@ -1,4 +1,4 @@
-"""Who may look at the dashboard, and what every answer says to the browser (design/dashboard.md).
+"""The permission to see the dashboard, and the headers of every answer (design/dashboard.md).
 
 Owns the tokens, which work once and for a minute, and the cookies that they are exchanged for; both live in
 memory and end with the site. A refused request gets a status and one line of plain text that tells nothing of
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 TOKEN_S: Final = 60
 BROWSERS: Final = 16
-"""So many cookies count at once; with one more the oldest ends."""
+"""The number of cookies that count at once; with one more the oldest ends."""
 TOKENS: Final = 16
 OPEN: Final = frozenset({"/", "/enter", *(f"/static/{f}" for f in ("enter.js", "style.css", "mark.svg"))})
-"""What is answered without a cookie: the page that brings one, and nothing else."""
+"""Paths that are answered without a cookie: the page that brings one, and nothing else."""
 _NEAR: Final = frozenset({"same-origin", "none"})
 _METHODS: Final = frozenset({"GET", "POST"})
 HEADERS: Final[Mapping[str, str]] = {
@@ -43,7 +43,7 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 class Moment:
-    """A moment by both clocks: a machine that slept has grown older by the one on the wall only."""
+    """A moment by both clocks: a machine that slept has grown older by the wall clock only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -90,7 +90,7 @@ class Entry:
         return _digest(request.cookies.get(self.cookie, "")) in self._cookies
 
     def refusal(self, request: web.Request) -> web.Response | None:
-        """The answer to a request that is refused, whatever it asks for; None when it may be answered."""
+        """The answer to a refused request; None when it may be answered."""
         if request.headers.get("Host", "") != self._host:
             return refused(421, "this is the dashboard of reflectd under one address only")
         if request.method not in _METHODS:
@@ -111,10 +111,10 @@ def refused(status: int, why: str, **headers: str) -> web.Response:
 
 
 async def with_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Whatever is answered says what a browser may do with it."""
+    """Adds the security headers to every answer."""
     response.headers.update(HEADERS)
 
 
 def _digest(secret: str) -> bytes:
-    """What is kept of a secret: comparing digests tells nothing by its time."""
+    """The digest that is kept of a secret: comparing digests tells nothing by its time."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

@@ -1,7 +1,7 @@
-"""The routes of the dashboard: read what a page shows, render it. Nothing is decided here.
+"""The routes of the dashboard: read a page's data, render it. Nothing is decided here.
 
-A page that can't be read says so in a sentence, with the status that the socket would answer; a bug is
-logged and answers 500. Pages of features come through the seam (``Feature.pages``) and share one template.
+A page that can't be read says so in a sentence, with the status that the socket would answer; a bug is logged
+and answers 500. Pages of features come through the seam (``Feature.pages``) and share one template.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/sv
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page: its address, its name in the menu ("": it is not there), its template, what it reads."""
+    """A page: its address, its name in the menu ("": it is not there), its template, its data."""
 
     path: str
     title: str
@@ -61,7 +61,7 @@ class Pages:
     """Made when the dashboard is opened, and gone when it is closed."""
 
     def __init__(self, source: Source, entry: Entry, watching: Callable[[int], None]) -> None:
-        """``watching``: told when a page begins (1) and ends (-1) to show what happens now."""
+        """``watching``: told when a page begins (1) and ends (-1) to show live news."""
         self._source = source
         self._entry = entry
         self._watching = watching
@@ -141,7 +141,7 @@ class Pages:
         return response
 
     async def _do(self, request: web.Request) -> web.Response:
-        """``POST /do/<feature>/<route>``: what a button of a feature's page does."""
+        """``POST /do/<feature>/<route>``: the click on a button of a feature's page."""
         route = self._posts.get((request.match_info["feature"], request.match_info["route"]))
         body = await _object(request)
         if route is None or body is None:
@@ -167,7 +167,7 @@ class Pages:
         return web.json_response(await asyncio.shield(task))
 
     def _end_of_click(self, task: asyncio.Future[Any]) -> None:
-        """Whoever clicked may be gone, so nobody else looks at the error."""
+        """The browser may be gone, so nobody else looks at the error."""
         self._clicks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._source.log.info("a click failed", error=str(error)[:WHY_CHARS])

@@ -1,4 +1,4 @@
-"""What the pages Now, History, Cost and Health show, read from the same parts of the daemon as the socket's
+"""The data of the pages Now, History, Cost and Health, from the same parts of the daemon as the socket's
 answers.
 """
 
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the pages read, and what their buttons reach. Handed to each page."""
+    """The sources of the pages and the targets of their buttons. Handed to each page."""
 
     status: StatusReport
     features: Features
@@ -154,7 +154,7 @@ async def history(source: Source, query: Mapping[str, str]) -> Json | None:
 
 
 def _like(typed: str, projects: Sequence[str]) -> list[str]:
-    """The folders that a part of a name means: those of that name, else all that have it in theirs."""
+    """The folders that a part of a name means: those of that name, else all whose name contains it."""
     if not typed or typed.startswith("/"):
         return []
     said = typed.strip().lower()
@@ -224,7 +224,7 @@ TABLES: Final[tuple[tuple[By, str], ...]] = (
 
 async def cost(source: Source, _: Mapping[str, str]) -> Json:
     """Sums of today and of 30 days, tables, and the numbers of the chart. Amounts in several currencies are
-    never added up, and a price that nobody told is unknown, not 0.
+    never added up, and an unknown price is unknown, not 0.
     """
     status = source.status.status()
     moment = datetime.fromtimestamp(source.clock.now_ms() / 1000).astimezone()

@@ -1,4 +1,4 @@
-"""Data to HTML: the templates, and what happens to each text before it is shown.
+"""Data to HTML: the templates, and the cleaning of each text before it is shown.
 
 Every value that a template prints goes through ``shown``: an agent, a repository or a model may have written
 it. It is escaped by the template library, control characters are made visible, escape sequences of terminals
@@ -50,7 +50,7 @@ def sections(read: Mapping[str, Any], feature: str) -> list[Json]:
 
 
 def _cell(cell: object) -> Json:
-    """``kind`` says how it is shown: ``text``, ``number``, ``none``, ``at``, ``link``, ``query`` or
+    """``kind``: the form of the cell: ``text``, ``number``, ``none``, ``at``, ``link``, ``query`` or
     ``share``.
     """
     if cell is None:
@@ -88,7 +88,7 @@ _SHOWN.update(
 
 
 def clean(text: str) -> str:
-    """The text as it may be shown: nothing in it is obeyed, and no line is longer than ``LINE``."""
+    """The text for display: nothing in it is obeyed, and no line is longer than ``LINE``."""
     if len(text) < LINE and text.isprintable() and text.isascii():
         return text
     if len(text) > TEXT:
@@ -111,12 +111,12 @@ def _cut(line: str) -> str:
 
 
 def shown(value: object) -> object:
-    """What a template prints; markup of our own templates as it is."""
+    """A value for a template; markup of our own templates as it is."""
     return value if isinstance(value, Markup) else clean(str(value))
 
 
 def utc(ms: object) -> str:
-    """A time for whoever has no script: UTC. ``ms``: epoch ms."""
+    """A time for a reader without the script: UTC. ``ms``: epoch ms."""
     return _time(ms).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -25,7 +25,7 @@ MOST: Final = 64
 
 
 class Connections:
-    """The connections to the dashboard's port: only so many are kept, the newest. So nobody can use up the
+    """The connections to the dashboard's port: the newest ``most`` are kept. So nobody can use up the
     daemon's descriptors through this port, and no program that only holds connections can keep a browser out.
     ``made`` makes the protocol of one connection, as ``loop.create_server`` wants it.
     """
@@ -70,7 +70,7 @@ BODY_BYTES: Final = 1 << 20
 
 
 class Site:
-    """``open``, ``close`` and ``sweep``; all belong to the loop's thread. ``source``: what its pages read."""
+    """``open``, ``close``, ``sweep``; all in the loop's thread. ``source``: the data of its pages."""
 
     def __init__(self, source: Source, spawn: Callable[[Coroutine[Any, Any, None], str], object]) -> None:
         self.source = source
@@ -88,7 +88,7 @@ class Site:
         return self._runner is not None
 
     async def asked(self, stop: bool) -> Mapping[str, Any]:
-        """Open it, or close it, and what the socket answers to that."""
+        """Open it, or close it; returns the socket's answer."""
         return {"closed": await self.close()} if stop else await self.open()
 
     async def open(self) -> Mapping[str, Any]:
@@ -155,7 +155,7 @@ class Site:
         return entry
 
     def _watching(self, more: int) -> None:
-        """One page more, or less, shows what happens now."""
+        """One page more, or less, shows live news."""
         self._streams += more
         self._used = Moment(self.source.clock)
 

@@ -1,7 +1,7 @@
 """The page of one verdict, and the person's word that it was wrong.
 
-It reads the same as ``reflectd why``, and the saved case. ``dispute`` does what ``reflectd dispute`` does. A
-case file may come with a clone: texts and lists are bounded, so that no file makes a page that takes the
+It reads the data of ``reflectd why``, and the saved case. ``dispute`` does the work of ``reflectd dispute``.
+A case file may come with a clone: texts and lists are bounded, so that no file makes a page that takes the
 daemon's memory or time, and a file of another form is not shown.
 """
 
@@ -66,7 +66,7 @@ class Act(Struct):
 
 
 class Change(Struct):
-    """What the calls changed in one file."""
+    """The changes of the calls in one file."""
 
     path: str = ""
     how: str = ""
@@ -77,7 +77,7 @@ class Change(Struct):
 
 
 class Evidence(Struct):
-    """What the machine saw."""
+    """The evidence of the case."""
 
     rows: list[Row] = []
     log: list[Act] = []
@@ -91,7 +91,7 @@ class Git(Struct):
 
 
 class Judged(Struct):
-    """What was judged."""
+    """The judged turn."""
 
     requests: list[str] = []
     final: str = ""
@@ -108,7 +108,7 @@ class Prompt(Struct):
 
 
 class Said(Struct):
-    """A reply, as far as it says of each thing that was asked what shows it."""
+    """A reply with its requirements and the proof of each."""
 
     requirements: list[str] = []
 
@@ -133,7 +133,7 @@ class Case(Struct):
 
 
 class References:
-    """What may be cited in a case: rows, log lines and requests, by their ids. A line of the log may stand
+    """The names for cites in a case: rows, log lines and requests, by their ids. A line of the log may stand
     for several calls: ``A3-A9``.
     """
 
@@ -149,15 +149,15 @@ class References:
                     self._keys.setdefault(f"A{number}", name)
 
     def in_text(self, text: str) -> list[Json]:
-        """What the text cites, once each."""
+        """The cites in the text, once each."""
         names = islice(dict.fromkeys(_CITED.findall(text)), CITES)
         keys = dict.fromkeys(key for name in names if (key := self._keys.get(name)))
         return [{"id": key, "text": cut(self._texts[key], REFERENCE)} for key in keys]
 
 
 def requirements(case: Case, references: References) -> list[Json]:
-    """What the judge said of each thing that was asked, in its newest reply that has such a list, with the
-    rows that each sentence cites.
+    """The judge's requirements, in its newest reply that has such a list, with the rows that each sentence
+    cites.
     """
     said = (r.data.requirements for r in reversed(case.replies) if r.data and r.data.requirements)
     return [{"text": text, "refs": references.in_text(text)} for text in next(said, [])]

@@ -1,13 +1,13 @@
-"""The branch of a transcript that counts: the current task, and a little of what came before it.
+"""The current branch of a transcript: the current task, and a little of the time before it.
 
 A transcript is a tree, because a person may go back and continue from an earlier message. Each entry names
 its parent, so the branch is the way from the newest entry back to the first one (rule 11 of
 ``design/claude-transcripts.md``), with the results and the other lines of its answers, which stand beside it.
 
-Of the branch the current task is kept. Of the time before it up to five requests and the answer that ended
-the previous task are kept. To limit memory, long texts in the older part of a long task are shortened, and
-its oldest entries are left out. The result depends only on the lines, not on how many came at once. A branch
-may be fed only the end of a file; ``opened`` says whether that end includes the task's beginning.
+Of the branch the current task is kept, with up to five requests and the previous task's last answer before
+it. Long texts in the older part of a long task are shortened, and its oldest entries are left out. The result
+depends only on the lines, not on how many came at once. A branch may be fed only the end of a file;
+``opened`` says whether that end includes the task's beginning.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _THIN_REQUEST: Final = (1_000, 1_000)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of a task is kept. Texts older than the newest ``chars`` are shortened; entries older than the
+    """The kept part of a task. Texts older than the newest ``chars`` are shortened; entries older than the
     newest ``lines`` are left out.
     """
 
@@ -135,7 +135,7 @@ class Branch:
 
     @property
     def enough(self) -> bool:
-        """Says whether it has that, and as many earlier requests as are wanted."""
+        """Says whether it has the task's beginning and as many earlier requests as are wanted."""
         earlier = sum(map(_by_person, self._view().context))
         return self._view().rooted or (self.opened and earlier >= EARLIER)
 
@@ -214,7 +214,7 @@ class Branch:
         return self._before(at)
 
     def _expanded(self, command: Entry) -> Entry | None:
-        """What a command or a skill stands for is asked for as if the person had typed it (I28). None for a
+        """A request for the content of a command or a skill, as if the person had typed it (I28). None for a
         `/reflect` that is our command; it may be somebody else's.
         """
         for more in self._more.get(command.uuid, ()):
@@ -239,8 +239,8 @@ class Branch:
         return kept[::-1]
 
     def _thin(self) -> None:
-        """Of the time before the task keep a person's words, the answers that ended a task, and the places
-        that a person may go back to: the parents of their messages. Of the oldest entries keep nothing.
+        """Thin the time before the task to a person's words, the answers that ended a task, and the parents
+        of the person's messages. Of the oldest entries keep nothing.
         """
         view = self._view()
         shown = {e.uuid: e for e in (*view.context, *view.task)}
@@ -444,7 +444,9 @@ def _call(
 
 
 def finished_in(entries: Iterable[Entry]) -> str:
-    """The id of the last answer that ends a task, or empty. What a person types after it is a new task."""
+    """The id of the last answer that ends a task, or empty. A message that a person types after it is a new
+    task.
+    """
     groups: dict[str, list[Entry]] = {}
     stopped: set[str] = set()
     last = ""
@@ -461,7 +463,7 @@ def finished_in(entries: Iterable[Entry]) -> str:
 
 
 def _finish(lines: list[Entry]) -> str:
-    """Why the model stopped. Old versions don't write it; then it is guessed from the lines."""
+    """The reason why the model stopped. Old versions don't write it; then it is guessed from the lines."""
     stop = next((e.stop for e in reversed(lines) if e.stop), "")
     if stop:
         return _FINISH.get(stop, stop)

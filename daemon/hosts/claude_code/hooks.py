@@ -1,4 +1,4 @@
-"""Claude Code's hook calls (``POST /v1/hooks/<Event>``) as core events, and what the plugin's mod tells.
+"""Claude Code's hook calls (``POST /v1/hooks/<Event>``) as core events, and the calls of the plugin's mod.
 
 Owns the names and the fields of the hooks. Keeps no state and does no I/O. A hook is only a hint: the
 transcript counts. An unknown hook gives no event and an unknown field is skipped (I36). A body of another
@@ -44,9 +44,7 @@ _NOT_A_PERSON: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A background task that has not ended. ``kind``: ``shell``, ``subagent`` … ``name``: its command, or
-    what it is for.
-    """
+    """A background task that runs. ``kind``: ``shell``, ``subagent`` … ``name``: its command or purpose."""
 
     id: str
     kind: str
@@ -57,14 +55,12 @@ class Task:
 class Hook:
     """One hook call. A field that the host does not send is empty.
 
-    ``project``: the folder that Claude Code was started in. ``cwd``: the folder that its shell is in.
-    ``prompt``: the submitted text, whoever submitted it. ``background``: the tasks that still run.
-    ``attended``: whether a person sits at the terminal, None where the version does not say. ``headless``:
-    whether ``REFLECTD_HEADLESS`` asks to judge sessions without a person too. ``pid``: the host's process, 0
-    if unknown.
+    ``project``: the folder that Claude Code was started in. ``cwd``: its shell's folder. ``prompt``: the
+    submitted text, from anybody. ``background``: the tasks that still run. ``attended``: a person sits at the
+    terminal; None where the version does not say. ``headless``: ``REFLECTD_HEADLESS`` asks to judge sessions
+    without a person too. ``pid``: the host's process, 0 if unknown.
 
-    ``answers``: what was answered to questions of ours in Claude Code's question tool, with the call
-    (``tool_use``).
+    ``answers``: answers to questions of ours in Claude Code's question tool, with the call (``tool_use``).
 
     ``mod``: the plugin's mod runs. Only it says who submitted a prompt (``origin``) and which turn ended
     (``turn_id``).
@@ -105,46 +101,46 @@ class Hook:
 
     @property
     def interactive(self) -> bool:
-        """Says whether a person is there for sure. Not so with ``claude -p`` and the SDKs, nor in a session
-        in the background, which an agent can start and ``claude attach`` leaves unattended by name.
+        """Says whether a person is there for sure. Not with ``claude -p`` and the SDKs, nor in a background
+        session, which an agent can start and ``claude attach`` leaves unattended by name.
         """
         return self.attended is not False and not self.entrypoint.startswith("sdk")
 
     @property
     def one_shot(self) -> bool:
-        """``claude -p`` and the SDKs: a process that is there for one result. A session in the background
-        has the entrypoint of the terminal UI, and lives on as one there does.
+        """``claude -p`` and the SDKs: a process for one result. A background session has the entrypoint of
+        the terminal UI, and lives on as one there does.
         """
         return self.entrypoint != "cli" and not self.interactive
 
     @property
     def lasting(self) -> tuple[Task, ...]:
-        """The background tasks that may run as long as the session does. Of the end of all others Claude Code
-        tells the agent, and another Stop follows.
+        """The background tasks that may run as long as the session does. Claude Code tells the agent of the
+        end of all others, and another Stop follows.
         """
         return tuple(t for t in self.background if t.kind in _LASTING)
 
     @property
     def typed(self) -> bool:
-        """Says whether a person may have typed the prompt: not the host nor another plugin, and it is no text
-        or command of ours (I4, I9).
+        """Says whether a person may have typed the prompt: no host, no other plugin, no text or command of
+        ours (I4, I9).
         """
         return self.by_person and is_typed(self.prompt, by_person=self.origin in _A_PERSON)
 
     @property
     def by_person(self) -> bool:
-        """Says whether nothing says that the host or another plugin submitted the prompt."""
+        """Says whether neither the host nor another plugin is known to have submitted the prompt."""
         return self.origin not in _NOT_A_PERSON
 
     @property
     def reflects(self) -> str | None:
-        """What was typed behind our command `/reflect`; None for any other prompt."""
+        """The words behind our command `/reflect`; None for any other prompt."""
         name, *rest = self.prompt[:MAX_TEXT].split(None, 1) or [""]
         return "".join(rest) if name in REFLECT else None
 
 
 class _Body(Struct):
-    """The fields as they came: what stands in them is read one by one, and lists of millions by nobody."""
+    """The fields as they came. They are read one by one, so that a list of millions costs nothing."""
 
     session_id: Raw = NONE
     transcript_path: Raw = NONE
@@ -214,7 +210,7 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
 
 
 def _answers(wire: _Body) -> tuple[Chosen, ...]:
-    """What was answered to a call of the question tool, if that asked questions of ours and nothing else.
+    """The answers to a call of the question tool, if that asked questions of ours and nothing else.
 
     The model may put answers into its call; only those of the result are read.
     """
@@ -227,11 +223,11 @@ def _answers(wire: _Body) -> tuple[Chosen, ...]:
 
 
 def events_of(hook: Hook, t: int) -> tuple[ev.Event, ...]:
-    """What happened, by this hook call, at ``t`` (epoch ms); nothing for an unknown hook.
+    """The events of this hook call, at ``t`` (epoch ms); none for an unknown hook.
 
-    A sub-agent's own hooks are activity of its session. ``SessionEnd`` gives ``SessionIdled``: the session
-    has ended, so a turn that was cut short gets its final verdict (I21), and the session no longer counts as
-    busy. Only after that comes ``SessionEnded``.
+    A sub-agent's own hooks are activity of its session. ``SessionEnd`` gives ``SessionIdled`` first: a turn
+    that was cut short gets its final verdict (I21), and the session no longer counts as busy. Then comes
+    ``SessionEnded``.
     """
     read = _READERS.get(hook.event)
     if read is None:

@@ -62,13 +62,13 @@ class Result(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What is kept of one line.
+    """The kept part of one line.
 
-    Of a ``link`` only its place in the conversation is kept. An ``expansion`` is what a command stands for;
-    it becomes part of the ``command`` before it. ``parent``: the ``uuid`` of the entry before it, None for
-    the first of a conversation, empty where the line does not say. ``prompt``: the id of the prompt that it
-    belongs to. ``mode``: Claude Code's permission mode. ``text`` of a ``result``: what the person said with
-    it. ``size``: how many characters are kept. ``thin``: its long texts were cut.
+    Of a ``link`` only its place in the conversation is kept. An ``expansion`` is the content of a command; it
+    becomes part of the ``command`` before it. ``parent``: the ``uuid`` of the entry before it, None for the
+    first of a conversation, empty where the line does not say. ``prompt``: the id of the prompt that it
+    belongs to. ``mode``: Claude Code's permission mode. ``text`` of a ``result``: the person's words with it.
+    ``size``: the number of kept characters. ``thin``: its long texts were cut.
     """
 
     kind: Kind
@@ -178,7 +178,7 @@ class _Compact(Struct):
 
 
 class Own(Struct, rename="camel"):
-    """Those fields of the tools' own results that are read here."""
+    """The fields of the tools' own results that are read here."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -349,7 +349,7 @@ def _user(wire: _Line, message: _Message) -> Entry:
 
 
 def _attached(wire: _Line, found: _Attachment) -> Entry:
-    """Rule 2: what a person types while the agent works comes as an attachment, not as a user line."""
+    """Rule 2: a message typed while the agent works comes as an attachment, not as a user line."""
     if found.type != "queued_command":
         return _made(wire, "link")
     said, origin = text_of(found.prompt), found.origin.kind if found.origin else ""
@@ -360,7 +360,7 @@ def _attached(wire: _Line, found: _Attachment) -> Entry:
 
 
 def _note(wire: _Line, said: str) -> Entry:
-    """A text that the agent was told and nobody typed, perhaps our feedback."""
+    """A text for the agent that nobody typed, perhaps our feedback."""
     found = ORDER.findall(said)
     return _made(wire, "note", said, order=found[-1] if found else "")
 
@@ -370,8 +370,8 @@ def is_typed(said: str, *, by_person: bool = False) -> bool:
     (I9).
 
     The host's own are whole elements (all but a notification's), so "`<channel>` in feed.xml lacks a title"
-    is a person's. ``by_person``: the host says that a person submitted it; then only what belongs to a local
-    command is not theirs.
+    is a person's. ``by_person``: the host says that a person submitted it; then only texts of a local command
+    are not theirs.
     """
     start = said[:200].lstrip()
     if start.startswith(OUR_COMMANDS):
@@ -385,7 +385,7 @@ def is_typed(said: str, *, by_person: bool = False) -> bool:
 
 
 def _attachments(blocks: list[Block]) -> str:
-    """In words what a person sent without a word; empty when there is nothing."""
+    """Names the attachments of a message without words; empty when there are none."""
     kinds = Counter(b.type for b in blocks if b.type in _ATTACHED)
     found = ", ".join(
         f"{n} {kind}" + ("s" if n > 1 else "") for kind, n in sorted(kinds.items(), reverse=True)
@@ -484,7 +484,7 @@ def _result(block: Block, own: Own, denial: str) -> Result:
 
 
 def _refusal(error: str, denial: str) -> str:
-    """The words that stand before the error of a call that was not made: who did not allow it. Else empty."""
+    """The words before the error of a call that was not made: they say who did not allow it. Else empty."""
     if denial in _BY_PERSON or (not denial and _REFUSED.match(error[:2_000])):
         return DENIED
     return _RULED if denial or _FORBIDDEN.match(error[:2_000]) else ""

@@ -1,4 +1,4 @@
-"""Past sessions of Claude Code: where their files are, where they stopped, and what a person said in them.
+"""Past sessions of Claude Code: their files, their stops, and a person's messages in them.
 
 Files are ``projects/<folder>/<session>.jsonl``. ``<folder>`` is the path in which a session works, with ``-``
 for all but letters and digits, so two paths may share one. Files of sub-agents are no sessions. Raises
@@ -136,7 +136,7 @@ class _Reading:
 
 
 def _after(entry: Entry | None) -> After:
-    """Who speaks in the line that follows a turn. A compaction and a `!command` are nobody's word."""
+    """The speaker of the line that follows a turn. A compaction and a `!command` are nobody's word."""
     if entry is not None and entry.kind == "human":
         return "person"
     if entry is not None and entry.kind == "note" and not entry.text.lstrip().startswith(_RAN):
@@ -158,11 +158,11 @@ _ACTS: Final = ("command", "file_path", "path", "url", "pattern")
 
 
 def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -> Cursor | None:
-    """Hand over what a person said since ``cursor`` (None: ever). Returns the new cursor; None when there is
+    """Hand over a person's messages since ``cursor`` (None: all). Returns the new cursor; None when there is
     no such file.
 
-    A file that only grew is read from where reading stopped; one that was replaced, cut or rewritten is read
-    anew, so who counts must know messages by their ids. A last line without its end may come a second time.
+    A file that only grew is read from the cursor on; one that was replaced, cut or rewritten is read anew, so
+    a caller that counts must know messages by their ids. A last line without its end may come a second time.
     """
     with opened(path) as fd:
         if fd < 0:
@@ -192,12 +192,12 @@ class _History:
         self._interrupted = False
 
     def look_back(self, line: bytes) -> None:
-        """A line that was read before: only what the agent said, and whether it was stopped, is kept."""
+        """A line that was read before: only the agent's words and an interrupt are kept."""
         if (entry := self._read(line)) is not None:
             self._settle(entry)
 
     def take(self, line: bytes) -> None:
-        """A new line; what a person said in it is handed over."""
+        """A new line; a person's words in it are handed over."""
         self.lines += 1
         entry = self._read(line)
         if entry is None:
@@ -218,7 +218,7 @@ class _History:
         self._settle(entry)
 
     def _read(self, line: bytes) -> Entry | None:
-        """What a person may have written, as an entry; the agent's lines are kept as they are."""
+        """A line that a person may have written, as an entry; the agent's lines are kept as they are."""
         whose = _whose(line) if line else ""
         if whose == "agent":
             self._interrupted = False
@@ -239,7 +239,7 @@ class _History:
             self._interrupted = False
 
     def _prior(self, *, refused: bool) -> str:
-        """What the agent said last, and with a refused call what it wanted to do."""
+        """The agent's last words, and with a refused call its purpose."""
         texts: list[str] = []
         for line in reversed(self._answers):
             entry = entry_of(line)
@@ -254,8 +254,8 @@ class _History:
 
 
 def _whose(line: bytes) -> str:
-    """Whose line it is, by a look at its bytes: ``agent``, ``person`` (also a refusal), "" for none of them.
-    What stands in a text of the line has its quotes escaped, so it is not found.
+    """The speaker of a line, by a look at its bytes: ``agent``, ``person`` (also a refusal), "" for none of
+    them. Quotes inside a text of the line are escaped, so they are not found.
     """
     if b'"type":"user"' in line:
         if b'"type":"tool_result"' in line:

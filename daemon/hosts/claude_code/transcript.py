@@ -1,4 +1,4 @@
-"""A Claude Code transcript file as a transcript, and what it shows of a turn, an order and a shell.
+"""A Claude Code transcript file as a transcript.
 
 A file that is not there yet gives an empty transcript; a file that can't be read raises ``Unavailable``.
 Reading blocks: call it in a thread.
@@ -33,8 +33,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far back a file is read. ``window``: bytes at the file's end that are read first; then four times
-    as many, and so on. ``context``: bytes within which earlier requests are looked for once the task is
-    found.
+    as many, and so on. ``context``: bytes in which earlier requests are looked for once the task is found.
     """
 
     window: int = 1 << 20
@@ -98,7 +97,7 @@ def every_task(path: Path) -> Transcript:
 
 
 class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
-    """What every line of a transcript has."""
+    """The fields of every line of a transcript."""
 
     type: str
     session: str

@@ -37,8 +37,8 @@ class Hook:
     """One hook call. A field that Codex does not send is empty.
 
     ``turn``: Codex's id of the turn. ``final``: the agent's last message. ``agent``: the sub-agent that it is
-    about. ``headless``: whether ``REFLECTD_HEADLESS`` asks to judge ``codex exec`` too. ``pid``: the host's
-    process, 0 if unknown.
+    about. ``headless``: ``REFLECTD_HEADLESS`` asks to judge ``codex exec`` too. ``pid``: the host's process,
+    0 if unknown.
     """
 
     event: str
@@ -112,8 +112,8 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
 
 
 def events_of(hook: Hook, t: int, message: str = "") -> tuple[ev.Event, ...]:
-    """What happened, by this hook call, at ``t`` (epoch ms). ``message``: the id of a prompt, where it is not
-    the turn's first. A sub-agent's own hooks are activity of its session.
+    """The events of this hook call, at ``t`` (epoch ms). ``message``: the id of a prompt, where it is not the
+    turn's first. A sub-agent's own hooks are activity of its session.
 
     ``SessionEnd`` gives ``SessionIdled`` first: a turn that was cut short gets its final verdict (I21).
     """

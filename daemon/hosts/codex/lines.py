@@ -1,8 +1,8 @@
 """Reads one line of a Codex rollout as an ``Entry`` (`design/codex.md`).
 
-Owns the format of the lines, and how a person's words are told from all others: by the provenance that Codex
-writes beside each text, and where an older version writes none, by the tags of Codex's own texts. Keeps no
-state and does no I/O. A line that can't be read, or that is no part of the conversation, gives None.
+Owns the format of the lines, and tells a person's words from all others: by the provenance that Codex writes
+beside each text, and where an older version writes none, by the tags of Codex's own texts. Keeps no state and
+does no I/O. A line that can't be read, or that is no part of the conversation, gives None.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ _PATCH: Final = 65_536  # characters of a patch that are kept
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What is kept of one line.
+    """The kept part of one line.
 
     ``id``: of a message, a call or an item. ``turn``: Codex's turn. ``text``: of a message, an output or an
     error. ``tool`` and ``input``: of a call, in the words that evidence knows. ``exit``: of a shell command.
-    ``shell``: the id of the process that a call left running. ``agent``: the session of the sub-agent that a
-    call started. ``status``: how an item or a turn ended. ``tokens``: in and out. ``count``: turns that were
-    taken back.
+    ``shell``: the id of a process that runs on. ``agent``: the session of the sub-agent that a call started.
+    ``status``: the end of an item or a turn. ``tokens``: in and out. ``count``: turns that were taken back.
     """
 
     kind: Kind
@@ -220,7 +219,7 @@ def _message(found: _Payload, at: int) -> Entry | None:
 
 
 def _typed(parts: list[Any], meta: _Meta, said: str) -> str:
-    """What a person typed of a message, and in words what they attached to it; "" when they typed nothing."""
+    """The typed text of a message, and its attachments in words; "" when nothing was typed."""
     if not isinstance(meta.kinds, list):  # a version that says of no text where it comes from
         return "" if _OWN.match(said[:200]) else said.strip()
     about = meta.about if isinstance(meta.about, list) else []
@@ -303,7 +302,7 @@ def _command(given: dict[str, Any]) -> dict[str, object]:
 
 
 def script_of(words: list[str]) -> str:
-    """What ``bash -lc SCRIPT`` runs; any other command joined by blanks."""
+    """The script of ``bash -lc SCRIPT``; any other command joined by blanks."""
     shell = (
         len(words) == 3 and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and words[1] in {"-lc", "-c"}
     )
@@ -311,7 +310,7 @@ def script_of(words: list[str]) -> str:
 
 
 def _output(found: _Payload, at: int) -> Entry:
-    """What the model was shown of a call's result. Codex puts lines of its own before it."""
+    """The part of a call's result that the model was shown, without Codex's own lines before it."""
     said = found.output if isinstance(found.output, str) else ""
     if isinstance(found.output, list):
         said = "\n".join(_text(part) for part in found.output[:_MOST])
@@ -342,7 +341,7 @@ def _output(found: _Payload, at: int) -> Entry:
 
 
 def _structured(said: str) -> tuple[str, int | None] | None:
-    """The output and the exit code of the form that older versions write."""
+    """The output and the exit code in the form of older versions."""
     try:
         told = json.loads(said)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Past sessions of Codex: where their files are, where they stopped, and what a person said in them.
+"""Past sessions of Codex: their files, their stops, and a person's messages in them.
 
-Files are ``sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``; only their first lines say which folder a
-session worked in. Files of sub-agents are no sessions. Raises ``Unavailable`` for a file that can't be read.
-It blocks: call it in a thread.
+Files are ``sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``; their first lines name the folder. Files of
+sub-agents are no sessions. Raises ``Unavailable`` for a file that can't be read. It blocks: call it in a
+thread.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def files(env: Mapping[str, str]) -> list[Path]:
 
 
 def head(path: Path) -> Entry | None:
-    """What the file says of its session; None when it says nothing or can't be read."""
+    """The file's first words on its session; None when it says nothing or can't be read."""
     with suppress(Unavailable, OSError), opened(path) as fd:
         return head_of(os.pread(fd, HEAD_OF_FILE, 0)) if fd >= 0 else None
     return None
@@ -97,7 +97,7 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 def _after(entry: Entry | None) -> After:
-    """Who speaks in the line that follows a turn."""
+    """The speaker of the line that follows a turn."""
     if entry is not None and entry.kind == "human":
         return "person"
     if entry is not None and entry.kind == "note":
@@ -106,11 +106,11 @@ def _after(entry: Entry | None) -> After:
 
 
 def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -> Cursor | None:
-    """Hand over what a person said since ``cursor`` (None: ever). Returns the new cursor; None when there is
+    """Hand over a person's messages since ``cursor`` (None: all). Returns the new cursor; None when there is
     no such file. Nobody typed in ``codex exec`` and in a sub-agent's session.
 
-    A file that only grew is read from where reading stopped; one that was replaced or rewritten is read anew,
-    so who counts must know messages by their ids. A last line without its end may come a second time.
+    A file that only grew is read from the cursor on; one that was replaced or rewritten is read anew, so a
+    caller that counts must know messages by their ids. A last line without its end may come a second time.
     """
     with opened(path) as fd:
         if fd < 0:

@@ -167,7 +167,7 @@ class Fold:
         self._messages.append(self._answer)
 
     def _close(self, at: int) -> None:
-        """What follows an answer without calls shows that the model had ended it."""
+        """The line after an answer without calls shows that the model had ended it."""
         if self._answer is not None and not self._answer.calls:
             self._answer.ended = self._answer.ended or at
         self._answer = None
@@ -210,7 +210,7 @@ class Fold:
             answer.calls[name] = replace(answer.calls[name], **changes)  # type: ignore[arg-type]
 
     def _output(self, e: Entry) -> None:
-        """What the model was shown. An item of the call has it whole, and counts more."""
+        """The output that the model was shown. An item of the call has it whole, and counts more."""
         answer = self._calls.get(e.id)
         if answer is None:
             return
@@ -312,7 +312,7 @@ class Fold:
         )
 
     def expect(self, said: str, at: int) -> bool:
-        """Says whether the last thing in it is the answer that ends with ``said``; then it is finished."""
+        """Says whether it ends with the answer that ends with ``said``; then that answer is finished."""
         last = self._messages[-1] if self._messages else None
         if not isinstance(last, _Answer) or (last.calls and not last.ended):
             return False
@@ -393,7 +393,7 @@ def _fold_of(data: bytes, *, every: bool = False) -> Fold:
 
 
 class _Mark(msgspec.Struct):
-    """How the first line of a rollout begins."""
+    """The beginning of a rollout's first line."""
 
     timestamp: str
     type: str

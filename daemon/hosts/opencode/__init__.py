@@ -1,1 +1,1 @@
-"""opencode: what its shim sends becomes core types, and orders become the shim's wire form."""
+"""opencode: messages of its shim become core types, and orders become the shim's wire form."""

@@ -53,7 +53,7 @@ class Info(Struct):
 
     @property
     def told(self) -> tuple[str, str, str]:
-        """Parent, title and folder, "" for what is not told or too long to be one; a title is cut."""
+        """Parent, title and folder, "" for missing and overlong ones; a title is cut."""
         parent, folder = self.parent or "", self.directory or ""
         return (
             parent if len(parent) <= MAX_ID else "",

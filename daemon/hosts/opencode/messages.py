@@ -114,9 +114,9 @@ def parse_transcript(
     """The result of a ``read`` order as a transcript. ``session``: the id to use when the host sends none.
 
     A user message is human if it has a file or a text part that is not synthetic, no compaction part, and no
-    part that carries one of our orders (I4). What the person ran as `!command` is left out: no agent did it.
-    ``is_ours`` says whether the store knows an order id: a part with an unknown one is a person's copy of our
-    text, and human. Messages keep the host's order, because its clock may jump.
+    part with one of our orders (I4). The person's `!command` is left out: no agent ran it. ``is_ours`` says
+    whether the store knows an order id: a part with an unknown one is a person's copy of our text, and human.
+    Messages keep the host's order, because its clock may jump.
     """
     read = decode_most(data, _Read, on_skip or (lambda _reason: None))
     messages: dict[str, Message] = {}

@@ -1,12 +1,12 @@
-"""Past sessions of opencode as a transcript, and as the stops in it: what ``opencode export`` wrote, only its
-list of messages, or what an open opencode was asked for.
+"""Past sessions of opencode as a transcript, and as its stops: from ``opencode export``, from its list of
+messages, or from an open opencode.
 
-An export has its exit codes, our order ids and the model of a human message elsewhere than the shim's
-``read`` result, and no todo list: the last ``todowrite`` call says it. ``parse_transcript`` does the rest.
+An export has exit codes, our order ids and the model of a human message at other places than the shim's
+``read`` result, and its todo list only in the last ``todowrite`` call. ``parse_transcript`` does the rest.
 
 A stop is an answer that ended a turn and after which the agent said no more by itself, as the host would have
-told it then. What is said of the session as it is now (messages taken back, an agent that may change nothing)
-counts for its last stop only. Reads no files. Raises ``BadReply`` for any other form.
+told it then. Facts of the session as it is now (messages taken back, an agent that may change nothing) count
+for its last stop only. Reads no files. Raises ``BadReply`` for any other form.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def stops_of_read(read: dict[str, Any], session: str = "") -> Iterator[Stop]:
 
 
 def _next(messages: Iterable[Message]) -> tuple[After, str]:
-    """Who spoke next, before the agent did, and what the person said."""
+    """The next speaker before the agent, and the person's words."""
     for m in messages:
         if m.role == "assistant":
             break
