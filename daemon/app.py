@@ -82,7 +82,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Backtest,
     Quality,
 )
-"""What hangs on the engine. The order is the order in which they hear."""
+"""The features. Their order is the order of calls."""
 IDLE_EXIT_S: Final = 1_800.0  # without a host, for a daemon that a host started; the next host starts one
 TICK_S = 5.0
 JUMP_S = 60.0
@@ -316,8 +316,8 @@ class Daemon:
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
     async def _warm(self) -> None:
-        """Load what the first event needs. Later it would hold up whoever else asks in that moment. What a
-        judgement needs is loaded when a session works (``World.near``).
+        """Load the parts that the first event needs, since that would hold up other callers later. The parts
+        of a judgement are loaded when a session works (``World.near``).
         """
         await asyncio.to_thread(import_module, ".redact.search", __package__)
         gc.freeze()
@@ -333,8 +333,8 @@ class Daemon:
         self.world.prompt_texts("")
 
     def _announce(self) -> None:
-        """Write down where we listen, because ``XDG_RUNTIME_DIR`` differs between shells, which hook of Stop
-        counts, and which version serves. What can't be written, on a full disk, ends nothing.
+        """Write down the socket's path, because ``XDG_RUNTIME_DIR`` differs between shells, the Stop hook
+        that counts, and the version that serves. A full disk ends nothing.
         """
         strict = self.world.settings.claude_code.strict
         said = {self.paths.socket_file: f"{self.paths.socket}\n", self.paths.served: f"{__version__}\n"}

@@ -106,8 +106,8 @@ def load(
 
 
 def digests(config_file: Path) -> dict[str, str]:
-    """What the person's file sets: a digest of each value by its key, so that two times can be compared. A
-    file that can't be read or parsed counts as one value. Never raises.
+    """The person's file: a digest of each value by its key, for comparison. A file that can't be read or
+    parsed counts as one value. Never raises.
     """
     from hashlib import sha256
 

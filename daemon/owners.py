@@ -27,7 +27,7 @@ def check_private(path: Path, found: os.stat_result) -> None:
 
 
 def objection(path: Path | str, found: os.stat_result) -> str:
-    """What is wrong with a socket or its folder, and what to do; empty when it is this user's alone."""
+    """The fault of a socket or its folder, with the remedy; empty when it is this user's alone."""
     kind = "folder" if stat.S_ISDIR(found.st_mode) else "socket"
     if found.st_uid != os.geteuid():
         return f"the {kind} {path} belongs to another user (uid {found.st_uid}); not used"

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MODULE = __package__
-"""What ``python -m`` must be given: ``reflectd`` where it is installed; in a clone also ``daemon``, the
-folder's name. Nothing in the package spells its own name: one process would load everything twice."""
+"""The argument for ``python -m``: ``reflectd`` where it is installed; in a clone also ``daemon``, the
+folder's name. Nothing in the package spells its own name: one process would load everything twice.
+"""
 
 SOCKET_PATH_LIMIT = 104  # bytes of sun_path on macOS, the closing NUL included; Linux has 108
 
@@ -36,7 +37,7 @@ _IN_CHECKOUT = {
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Every path of one user's daemon. Whoever writes there makes folders 0700 and files 0600."""
+    """Every path of one user's daemon. Writers make folders 0700 and files 0600."""
 
     state_dir: Path
     socket: (

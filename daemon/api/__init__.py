@@ -1,1 +1,1 @@
-"""What other programs may import: parts of reflectd that work without its daemon (docs/api.md)."""
+"""The public library: parts of reflectd that work without its daemon (docs/api.md)."""

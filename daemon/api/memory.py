@@ -1,8 +1,8 @@
 """The memory as a library: ``from reflectd.api.memory import …`` (docs/reflexion-integration-guide.md).
 
 ``evaluate_answer`` and ``generate_reflection`` ask a model by the person's settings and need no daemon; where
-one runs, what they cost goes into its ledger. What stores, counts or searches asks the daemon, and raises
-``Unavailable`` where none runs. Nothing is written to stdout; a line on stderr says what went wrong.
+one runs, their cost goes into its ledger. Functions that store, count or search ask the daemon, and raise
+``Unavailable`` where none runs. Nothing is written to stdout; each failure is a line on stderr.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def log_evaluation(
     currency: str = "USD",
     directory: str | None = None,
 ) -> Json:
-    """Write a call into ``api_cost_log``. An unknown cost stays unknown. What ``evaluate_answer`` and
-    ``generate_reflection`` cost is written by them.
+    """Write a call into ``api_cost_log``. An unknown cost stays unknown. ``evaluate_answer`` and
+    ``generate_reflection`` write their own.
     """
     where = _here(directory)
     row = Entry(

@@ -1,7 +1,7 @@
 """The playbook as a library: ``from reflectd.api.playbook import …``. Plain dicts, no daemon (docs/api.md).
 
-What can't be used (a tag for a point that is not there, a wrong operation) is one line on stderr and left
-out. The functions that ask a model never raise: without an answer their result is empty.
+An unusable item (a tag for a missing point, a wrong operation) is one line on stderr and left out. The
+functions that ask a model never raise: without an answer their result is empty.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 Json = dict[str, Any]
 Name = Literal["reflector", "curator", "keypoints"]
 _TEXTS = {"text": "text", "thinking": "thinking", "reasoning": "text"}
-"""Kind of a block of content → where its text is. What a tool was asked and answered is nobody's citation."""
+"""Kind of a block of content → the key of its text. A tool's input and output are nobody's citation."""
 _told: set[tuple[str, str]] = set()  # files that are no playbooks, or were read in another form: once each
 
 
@@ -124,7 +124,7 @@ def save_diagnostic(content: str, name: str) -> str | None:
 
 def extract_cited_ids(messages: Iterable[object]) -> list[str]:
     """The ids in brackets in the assistant's messages, each once, in order (REQ-REFL-001). Content is a text
-    or a list of blocks. What is no message is passed over.
+    or a list of blocks. Other items are passed over.
     """
     said = (m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "assistant")
     return list(
@@ -133,7 +133,7 @@ def extract_cited_ids(messages: Iterable[object]) -> list[str]:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """What is said in a message's content: the text itself, or the texts and thoughts of its blocks."""
+    """The words of a message's content: the text itself, or the texts and thoughts of its blocks."""
     for block in content if isinstance(content, list | tuple) else (content,):
         text = block
         if isinstance(block, Mapping) and block is not content:
@@ -143,7 +143,7 @@ def _texts(content: object) -> Iterator[str]:
 
 
 def format_playbook(playbook: Json) -> str:
-    """What an agent is given: the points under their sections, in the template ``playbook.txt``. "" without
+    """The text for an agent: the points under their sections, in the template ``playbook.txt``. "" without
     points.
     """
     lines = points.lines_of(_usable(playbook))
@@ -225,14 +225,14 @@ def _usable(playbook: Json) -> Json:
 
 
 async def run_reflector(messages: Any, playbook: Json, cited_ids: Any) -> Json:  # noqa: ANN401 - anything may come
-    """What the playbook was worth in a session: ``{"analysis": text, "bullet_tags": [{"name", "tag",
+    """The value of the playbook in a session: ``{"analysis": text, "bullet_tags": [{"name", "tag",
     "rationale"}]}``; empty values when no model answers. Never raises (REQ-REFL-003 to 006).
     """
     return await asked(Asking(), "reflector", playbook, messages, cited=cited_ids)
 
 
 async def run_curator(reflector_output: Any, playbook: Json) -> Json:  # noqa: ANN401 - as above
-    """What is to be changed: ``{"reasoning": text, "operations": [{"type", …}]}``; empty values when no model
+    """The changes to make: ``{"reasoning": text, "operations": [{"type", …}]}``; empty values when no model
     answers. Never raises.
     """
     return await asked(Asking(), "curator", playbook, reflector_output)

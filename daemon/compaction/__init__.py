@@ -1,1 +1,1 @@
-"""What an agent needs after its context was compacted (``design/compaction.md``). Pure."""
+"""Help for an agent whose context was compacted (``design/compaction.md``). Pure."""

@@ -147,7 +147,7 @@ def _is_summary(message: Message) -> bool:
 
 
 def _in_vain(before: tuple[Message, ...]) -> bool:
-    """Whether our prompt after the summary before led to no tool call, as the context is full (I8)."""
+    """Says whether our prompt after the summary before led to no tool call, as the context is full (I8)."""
     at = next((i for i in reversed(range(len(before))) if before[i].human or before[i].order), 0)
     ours = at > 0 and bool(before[at].order) and _is_summary(before[at - 1])
     return ours and not any(m.calls for m in before[at:])
@@ -182,7 +182,7 @@ def _short(call: ToolCall) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the agent needs. ``action`` is None when nothing was decided.
+    """The agent's need. ``action`` is None when nothing was decided.
 
     ``why``: the model's reason, or the failure. ``message``: the model's words for the agent, not cleaned.
     ``nonce``: the marker that must not be in them.
@@ -206,7 +206,7 @@ def certain(case: Case) -> Outcome | None:
 
 
 def outcome(answer: Answer[Said]) -> Outcome:
-    """What the model says that the agent needs."""
+    """The agent's need, as the model says."""
     said = answer.reply
     if said is None:
         return Outcome(None, answer.why, provider=answer.provider)

@@ -65,7 +65,7 @@ class Decision:
 
 
 def wanted(session: Session, transcript: Transcript, last: Verdict | None = None) -> Wanted:
-    """Whether the transcript's newest compaction needs a look, a toast, or nothing.
+    """Says whether the transcript's newest compaction needs a look, a toast, or nothing.
 
     ``last``: the session's last stored verdict; one about another task does not count. The engine asks before
     every try: as soon as the person or the agent has gone on, the answer is ``nothing`` (I32).
@@ -95,9 +95,7 @@ def only_told(session: Session, last: Verdict | None, limits: Limits) -> Decisio
 
 
 def decide(session: Session, case: Case, outcome: Outcome, limits: Limits, *, github: bool) -> Decision:
-    """What follows from ``outcome`` for the session as it is now. ``github``: the setting
-    `compaction.github`.
-    """
+    """The decision on ``outcome`` for the session now. ``github``: the setting `compaction.github`."""
     action = outcome.action
     if action is None:
         return Decision(why=f"nothing decided: {outcome.why}")
@@ -203,9 +201,7 @@ def _quoted(text: str, limit: int) -> list[str]:
 
 
 def hand_over(requests: Sequence[str], missing: Sequence[str]) -> str:
-    """What the agent was asked and what is open: facts, not orders, for a model that reads its own summary
-    too.
-    """
+    """The requests and the open items: facts, not orders, for a model that reads its own summary too."""
     lines = ["The context was compacted. What the person asked for in the current task, word for word:"]
     lines += [f"> {line}" for text in requests for line in text.splitlines()]
     if missing:

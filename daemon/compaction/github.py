@@ -226,7 +226,7 @@ def _from(url: re.Match[str]) -> Target:
 
 
 def _named(transcript: Transcript) -> tuple[str, ...]:
-    """What the task's texts name, in the order of the newest mention."""
+    """The names in the task's texts, in the order of the newest mention."""
     left, texts = ALL_CHARS, list[str]()
     for message in reversed(transcript.work[-TEXTS:]):
         texts.append(message.text[-min(TEXT_CHARS, left) :] if left > 0 else "")

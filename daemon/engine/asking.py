@@ -51,7 +51,7 @@ OFF = "reflectd was switched off while the model was asked"
 
 
 class Outcome(Protocol):
-    """What a flow ends with."""
+    """The end of a flow."""
 
     @property
     def bad(self) -> tuple[BadForm, ...]:
@@ -95,7 +95,7 @@ class Asking:
         deadline_s: float,
         limits: Limits | None = None,
     ) -> Result:
-        """What the flow ends with. ``deadline_s``: for all its calls together. ``limits``: those of the
+        """The result of the flow. ``deadline_s``: for all its calls together. ``limits``: those of the
         session, if none are given; with limits of their own nobody is told of the one that forbids a call.
         """
         world = self._world

@@ -41,7 +41,7 @@ class OverLimitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What a call may take: tokens, and ``usd``, None when the price is unknown."""
+    """The reservation for a call: tokens, and ``usd``, None when the price is unknown."""
 
     session: str
     usd: float | None
@@ -135,9 +135,7 @@ class Budget:
         return self.spent(self._clock.now_ms() - window_ms, account, wanted.session)
 
     def spent(self, since: int, account: Account, session: str = "") -> Spent:
-        """What the account paid since then (epoch ms), calls that still run and rows not stored yet
-        included.
-        """
+        """The cost of the account since then (epoch ms), with running calls and rows not stored yet."""
         spent = self._ledger.spent(session, since, account)
         for r in self._running:
             if r.account == account:
@@ -149,7 +147,7 @@ class Budget:
         return spent
 
     async def price(self, vendor: str, model: str, calls: Sequence[tuple[int, int]]) -> float | None:
-        """What calls of these sizes (tokens in, tokens out) would cost in USD, None when that is unknown."""
+        """The price in USD of calls of these sizes (tokens in, tokens out), None when that is unknown."""
 
         def priced() -> float | None:
             found = [self._estimate(vendor, model, *size) for size in calls]

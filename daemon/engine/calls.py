@@ -1,4 +1,5 @@
-"""Whom to ask, how often, and what is written down: the only place for policy, fallback, budget and ledger.
+"""The providers to ask, the number of tries, and the ledger: the only place for policy, fallback, budget and
+ledger.
 
 A fallback is logged once when it starts and once when it ends.
 """
@@ -281,7 +282,7 @@ class Calls:
         return None
 
     def models(self, host: str) -> bool:
-        """Whether there is a model to ask about this host's sessions: the rules can't learn."""
+        """Says whether there is a model to ask about this host's sessions: the rules can't learn."""
         names = self.judges.get(host)
         return names is None or any(name != "offline" for name in names)
 
@@ -458,8 +459,8 @@ class Calls:
 
 
 def _believed(usage: Usage, prompt: Prompt, text: str, reserved: Reserved | None) -> Usage:
-    """What an answered call took (I41: unknown is never zero). Where the provider tells no tokens, or numbers
-    that can't be, the call counts by the length of what was sent and of the answer.
+    """The usage of an answered call (I41: unknown is never zero). Where the provider tells no tokens, or
+    impossible numbers, the call counts by the length of prompt and answer.
     """
     if 0 < usage.input <= MOST_TOKENS and (0 < usage.output <= MOST_TOKENS or not text):
         return usage if usage.cost is None or usage.cost >= 0 else replace(usage, cost=None)
@@ -469,17 +470,19 @@ def _believed(usage: Usage, prompt: Prompt, text: str, reserved: Reserved | None
 
 
 def _at_most(reserved: Reserved | None) -> Usage | None:
-    """What a call may have used that was sent and not answered: nobody told what it really used."""
+    """The highest usage of a call that was sent and not answered."""
     if reserved is None:
         return None
     return Usage(reserved.tokens_in, reserved.tokens_out, reserved.usd)
 
 
 def _who(provider: Provider, prompt: Prompt) -> str:
-    """Who failed or answered. A small model that fails says nothing about the provider's large one."""
+    """The name for a failure or an answer. A small model that fails says nothing about the provider's large
+    one.
+    """
     return f"{provider.name} (fast)" if prompt.tier == "fast" else provider.name
 
 
 def _scope(provider: Provider, prompt: Prompt) -> tuple[str, str]:
-    """What a failure counts for: a host's for one session, an API's for all sessions."""
+    """The scope of a failure: a host's counts for one session, an API's for all sessions."""
     return _who(provider, prompt), prompt.session if provider.name == "host" else ""

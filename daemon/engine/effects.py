@@ -1,4 +1,4 @@
-"""What follows from a commit, in this order: orders are sent, the verdict is filed, features are told.
+"""The effects of a commit, in this order: orders are sent, the verdict is filed, features are told.
 
 A stored order is sent once, to the instance that last had the session busy. A row is ``sent`` before the
 order leaves. After a reconnect, a ``sent`` prompt without a result is looked up in the host's messages. It is
@@ -43,7 +43,7 @@ HandedOut = Callable[[bool], Awaitable[bool]]
 
 
 def still_wanted(order: Prompting, s: Session) -> bool:
-    """The session is where it was when the prompt was decided (guards 1, 7, 8)."""
+    """Says whether the session is where it was when the prompt was decided (guards 1, 7, 8)."""
     same = s.task == order.task and (s.turn == order.turn or isinstance(order, SendNudge))
     return same and not (s.busy or s.aborted or s.off or s.deleted or s.waiting)
 

@@ -1,8 +1,8 @@
-"""The seam: what the engine tells a feature, and what it asks one.
+"""The seam between the engine and its features.
 
-A feature is a class that takes the engine's parts (``engine.Engine``) and overrides what it needs of
-``Feature``; ``app.FEATURES`` names it. ``Features`` calls every feature at each of these points, in the order
-of that tuple. A feature that fails is logged and does no harm to the engine or to other features.
+A feature is a class that takes the engine's parts (``engine.Engine``) and overrides points of ``Feature``;
+``app.FEATURES`` names it. ``Features`` calls every feature at each of these points, in the order of that
+tuple. A feature that fails is logged and does no harm to the engine or to other features.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Returned:
 
 
 Heard = SessionEvent | Switched | Returned
-"""What a feature hears of."""
+"""Events for features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Feature:
         """
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
-        """A turn was judged. What this returns is stored in one transaction with its verdict."""
+        """A turn was judged. The returned statements are stored in one transaction with its verdict."""
         return ()
 
     async def due(self, p: Pending) -> None:
@@ -117,11 +117,11 @@ class Feature:
         """Read what ``context`` needs. It is given a moment; then ``context`` is asked all the same."""
 
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:  # noqa: ARG002 - as above
-        """What would help this agent now. Must read no file."""
+        """Help for this agent now. Must read no file."""
         return ()
 
     def routes(self) -> Sequence[Route]:
-        """What our own clients and hosts may ask of it."""
+        """The routes for our own clients and hosts."""
         return ()
 
     def pages(self) -> Sequence[Page]:
@@ -129,11 +129,11 @@ class Feature:
         return ()
 
     def status(self) -> Mapping[str, Any]:
-        """What `reflectd status --json` says of it."""
+        """Its part of `reflectd status --json`."""
         return {}
 
     def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - as above
-        """What is too old to keep; soon after the start and about every hour."""
+        """Statements that delete old rows; soon after the start and about every hour."""
         return ()
 
 
@@ -188,7 +188,7 @@ class Features:
             self._world.log.warning("no feature does this", timer=p.kind, session=p.session)
 
     async def work(self, job: Job) -> None:
-        """Have a job done by the feature that it belongs to. What it raises is raised."""
+        """Have a job done by the feature that it belongs to. Its exceptions are raised."""
         owner = next((f for f in self._all if job.kind in f.job_kinds), None)
         if owner is not None:
             await owner.work(job)
@@ -229,7 +229,7 @@ class Features:
         return _joined(self._each(lambda f: [(f.name, page) for page in f.pages()]))
 
     def status(self) -> dict[str, Mapping[str, Any]]:
-        """What each feature says of itself; those that say nothing are left out."""
+        """The status of each feature; features without one are left out."""
         return {name: said for name, said in self._each(lambda f: (f.name, f.status())) if said}
 
     def prune(self, now_ms: int) -> list[Statement]:
@@ -237,7 +237,7 @@ class Features:
         return _joined(self._each(lambda f: f.prune(now_ms)))
 
     def _each(self, call: Callable[[Feature], T]) -> list[T]:
-        """What the call gives for each feature; one that fails gives nothing."""
+        """The call's result for each feature; one that fails gives nothing."""
         answers = []
         for f in self._all:
             try:

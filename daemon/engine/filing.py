@@ -56,7 +56,7 @@ class _Piece:
 
 @dataclass(slots=True, eq=False)
 class _Folder:
-    """What waits for one folder, by session and file: ``urgent`` before ``rest``."""
+    """The waiting files of one folder, by session and file: ``urgent`` before ``rest``."""
 
     urgent: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
     rest: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
@@ -283,7 +283,7 @@ class Filing:
             self._retry_later()
 
     def _retry_later(self) -> None:
-        """What is unfiled now is tried again by ``retry``: after 5 s, 10 s … at most 5 minutes."""
+        """Unfiled verdicts are tried again by ``retry``: after 5 s, 10 s … at most 5 minutes."""
         if not self._retry_at:
             self._retry_at = self._world.clock.monotonic() + self._pause_s
 

@@ -1,4 +1,4 @@
-"""What was judged: sessions and their rounds, read from the database and the folders of the cases.
+"""Judged sessions and their rounds, read from the database and the folders of the cases.
 
 A round is a turn that has its final verdict. A session's rounds are numbered from 1, the oldest that is kept.
 It reads only, and it blocks: call it in a thread. The command line calls it too, where no daemon runs.
@@ -91,8 +91,8 @@ def last_rounds(
 
 
 def explain(db: Reads, paths: Paths, session: str, directory: str, number: int = 0) -> Json | None:
-    """What is stored about a session: its state, rounds, calls and case files (``GET /v1/why`` without what
-    only the daemon knows).
+    """The stored facts on a session: its state, rounds, calls and case files (``GET /v1/why`` without the
+    daemon's own part).
 
     ``session``: the beginning of an id; empty means that of the newest verdict, in ``directory`` if it has
     one. ``number``: the round to explain, 0 the last one. None: no such session. Raises ``BadReply`` when
@@ -199,9 +199,7 @@ def _session(
 
 
 def _object(paths: Paths, orders: Outbox, one: Round, *, text: bool) -> Json:
-    """The round's verdict, the feedback that followed with what became of it, and its case if that is
-    kept.
-    """
+    """The round's verdict, the feedback that followed with its outcome, and its case if that is kept."""
     v, directory = one.stored.verdict, one.stored.directory
     order = orders.get(outbox.order_id(v.session, v.turn, "feedback"))
     followed: Json | None = None

@@ -262,7 +262,7 @@ class Intake:
                 self._session_event(instance, ev.SessionEnded(s.id, t))
 
     def _read(self, instance: Instance, wire: Wire) -> Sequence[ev.Event]:
-        """What the event says; nothing when it can't be read. May run beside the loop."""
+        """The event's content; nothing when it can't be read. May run beside the loop."""
         try:
             return instance.host.events(wire.kind, wire.t, wire.data)
         except BadReply as e:
@@ -306,7 +306,7 @@ class Intake:
             log.debug("event", kind=type(event).__name__, t=event.t, task=after.task, phase=after.phase)
 
     def _consequences(self, before: Session | None, after: Session, event: ev.SessionEvent) -> None:
-        """What an event starts or stops. Only an idle (or what it waited for) starts a judgement."""
+        """The effects of an event. Only an idle (or the end of its wait) starts a judgement."""
         match event:
             case ev.SessionIdled():
                 self._wanted.add(after.id)

@@ -1,12 +1,11 @@
 """Background work that survives a restart: each job is stored until it is done (I42).
 
-Jobs of one lane are done one after the other, oldest first. Lanes work beside each other, and wait while
-a turn is judged. A job that fails is tried again, ever later; after ``TRIES`` it is given up with
-a line in the log. A lane holds at most ``store.jobs.KEPT`` jobs; beyond that the oldest are dropped.
+Jobs of one lane are done one after the other, oldest first. Lanes work beside each other, and wait while a
+turn is judged. A job that fails is tried again, ever later; after ``TRIES`` it is given up with a line in the
+log. A lane holds at most ``store.jobs.KEPT`` jobs; beyond that the oldest are dropped.
 
-Kill -9 loses nothing and does nothing twice, if the work keeps to this: what it changes in the database goes
-through ``finish`` or ``keep``, in one transaction with the job's own row. What it does elsewhere may be done
-once more.
+Kill -9 loses nothing and does nothing twice, if the work makes its changes of the database through ``finish``
+or ``keep``, in one transaction with the job's own row. Other effects may be repeated.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ class Jobs:
         return later
 
     async def now(self, kind: str, key: str, body: dict[str, Any], *, lane: str, due_ms: int) -> Job:
-        """A job that its caller does at once, stored so that it can be gone on with after a kill. What is
-        left of it is due in its lane at ``due_ms``. ``let_go`` of it. Raises ``Unavailable``.
+        """A job that its caller does at once, stored so that it can be gone on with after a kill. The rest is
+        due in its lane at ``due_ms``. ``let_go`` of it. Raises ``Unavailable``.
         """
         await self._world.db.commit(rows.add(kind, key, lane, due_ms, body))
         job = rows.named(self._world.db, kind, key)

@@ -1,8 +1,8 @@
 """Puts the features' offers in front of an agent: in one text, within one budget, each once a session.
 
-What was learned is recorded byte for byte before the agent reads it: so that it is not given twice, that what
-helps can be counted, and that our own words are taken out again before anything is judged or learned from
-them. What can't be recorded is not given.
+A learned text is recorded byte for byte before the agent reads it: so it is not given twice, its use can be
+counted, and our own words are taken out again before anything is judged or learned from them. A text that
+can't be recorded is not given.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Offering:
         call: str = "",
         model: Model | None = None,
     ) -> str:
-        """What the agent is to read now; empty when nothing is offered. Never fails.
+        """The text for the agent now; empty when nothing is offered. Never fails.
 
-        ``anew``: the agent does not remember what it was given before, as after a compaction. ``model``: the
-        one that answers a prompt, where the host says.
+        ``anew``: the agent does not remember earlier texts, as after a compaction. ``model``: the one that
+        answers a prompt, where the host says.
         """
         world = self._world
         # after Esc a person types, and the daemon hears of that last
@@ -82,7 +82,7 @@ class Offering:
         return found.text
 
     async def _recorded(self, s: Session, moment: Moment, *, anew: bool) -> Composed:
-        """What is offered, when what was learned is recorded; else without that."""
+        """The offers, with the learned ones if these could be recorded."""
         found = self.compose(s, moment, anew=anew)
         if not any(o.kind in LEARNED for o in found.offers):
             return found
@@ -96,7 +96,7 @@ class Offering:
         return found
 
     def compose(self, s: Session, moment: Moment, *, anew: bool = False, learned: bool = True) -> Composed:
-        """What fits of what the features offer. An agent that lost its context was given nothing."""
+        """The offers of the features that fit. An agent that lost its context was given nothing."""
         offers = self._features.context(s, moment)
         if not offers:
             return Composed("")

@@ -50,8 +50,8 @@ def off(what: str, *, enabled: bool) -> str:
 
 
 def action(label: str, route: str, body: Json, *, key: str = "", confirm: str = "") -> Json:
-    """What a row can have done: ``route`` of the feature is given ``body``. ``confirm``: what is asked
-    before, for what no page takes back.
+    """An action of a row: ``route`` of the feature is given ``body``. ``confirm``: a question before an
+    action that no page takes back.
     """
     return {"label": label, "route": route, "body": body, "key": key, "confirm": confirm}
 

@@ -83,7 +83,7 @@ class Projects:
         self._known: OrderedDict[str, _Project] = OrderedDict()
 
     def settings(self, directory: str) -> Settings:
-        """What counts in this folder, as it was last read."""
+        """The settings in force in this folder, as they were last read."""
         return self._project(directory).settings if directory else self._base
 
     async def read(self, directory: str) -> None:

@@ -169,7 +169,7 @@ class Recover:
         return no is None or not no.wait
 
     def _end(self, s: Session) -> None:
-        """What the session waits for does not come."""
+        """Nothing comes any more for this session: it gets its last verdict."""
         world, after = self._world, replace(s, busy=False, retrying=False, waiting=())
         quiet = s.off or s.judge or bool(s.parent) or not world.limits(s).enabled or not s.task
         verdict: tuple[str, Literal["error", "skipped"], str] | None = None

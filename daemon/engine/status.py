@@ -1,4 +1,4 @@
-"""What the daemon says about itself: read only, for the CLI and a dashboard."""
+"""The daemon's account of itself: read only, for the CLI and the dashboard."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ class StatusReport:
         return {"version": __version__, "pid": os.getpid(), "state": instance.told}
 
     def is_outdated(self, instance: Instance) -> bool:
-        """Whether hello would be answered otherwise by now, as after a person's first preference. Looked at
-        once in ``LOOK_S``: features look into files for it, and a host sends many batches in a second.
+        """Says whether hello would be answered otherwise by now, as after a person's first preference. Looked
+        at once in ``LOOK_S``: features look into files for it, and a host sends many batches in a second.
         """
         now = self._world.clock.monotonic()
         if not instance.told or now - instance.looked_at < LOOK_S:

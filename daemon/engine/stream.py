@@ -39,7 +39,7 @@ class Reader:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wants(self, entry: Entry) -> bool:
-        """Whether the entry is about what this reader watches."""
+        """Says whether the entry is about what this reader watches."""
         there = str(entry.get("directory", ""))
         inside = not self.directory or there == self.directory or there.startswith(f"{self.directory}/")
         return inside and str(entry["session"]).startswith(self.session)

@@ -22,7 +22,7 @@ SEARCHED: Final = 32 * 1024
 
 
 async def beside(size: int, read: Callable[[], T]) -> T:
-    """What ``read`` makes of ``size`` bytes. Over ``LARGE`` a thread does it; what it raises is raised."""
+    """The result of ``read`` on ``size`` bytes, over ``LARGE`` by a thread; its exceptions are raised."""
     return await asyncio.to_thread(read) if size > LARGE else read()
 
 

@@ -29,8 +29,8 @@ LAST_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is to happen to a session later, unless something else happens first: at most one of each kind.
-    When several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
+    """A later action on a session, unless something else happens first: at most one of each kind. When
+    several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
 
     ``due``: epoch ms. ``length``: how long it was set for, in ms; one that is late by more is dropped.
     ``tries``: how often it was put off. ``turn``: the answer after which it was set.
@@ -64,7 +64,7 @@ def put_off(pending: Pending, now_ms: int) -> Pending | None:
 LONGEST_S = 60.0
 HOLD_MS = 5_000
 Look = Callable[[str], Coroutine[Any, Any, None]]
-"""What looks at a session, by its id."""
+"""Looks at a session, by its id."""
 
 
 Act = Callable[[Pending], Coroutine[Any, Any, None]]
@@ -95,7 +95,7 @@ class Timers:
         self._push(p.due, p.session, p.kind)
 
     def pending(self, session: str, kind: PendingKind) -> Pending | None:
-        """What of this kind waits for the session."""
+        """The session's pending action of this kind."""
         return self._pending.get((session, kind))
 
     def cancel(self, session: str, *kinds: PendingKind) -> None:

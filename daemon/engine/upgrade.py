@@ -79,7 +79,7 @@ class Upgrade:
         return {"waiting": self._works_since is not None and self._leaves, "problem": self._problem}
 
     def sweep(self) -> None:
-        """Look at the file. What was replaced is tried when no file of the package changed for ``SETTLED_S``:
+        """Look at the file. The new program is tried when no file of the package changed for ``SETTLED_S``:
         an installer may be at work.
         """
         now, identity = self._world.clock.monotonic(), _identity(self._file)

@@ -69,7 +69,7 @@ class Upkeep:
         self._features = features
 
     def first_jobs(self) -> list[Statement]:
-        """What must be stored when the daemon starts."""
+        """The jobs to store when the daemon starts."""
         return [self._jobs.statement(RETENTION, "", lane=UPKEEP)]
 
     async def work(self, job: Job) -> None:
@@ -80,10 +80,10 @@ class Upkeep:
             await self._features.work(job)
 
     async def _prune(self, job: Job) -> None:
-        """What is too old or above a bound goes. One table after the other, so that nothing waits long; the
-        job's cursor says how far it got.
+        """Old rows, and rows above a bound, go. One table after the other, so that nothing waits long; the
+        job's cursor has the progress.
 
-        What can't be deleted is logged and left for the next time: it must not keep the rest.
+        A failure is logged and left for the next time: it must not keep the rest.
         """
         now = self._world.clock.now_ms()
         statements = self._statements(await aged_ms(self._world, "rows"))

@@ -1,4 +1,4 @@
-"""What every part of the engine works with. Built once, in ``app``; holds no logic."""
+"""The shared surroundings of the engine's parts. Built once, in ``app``; holds no logic."""
 
 from __future__ import annotations
 
@@ -174,8 +174,8 @@ class World:
         return self.projects.settings(directory)
 
     def prompt_texts(self, directory: str) -> Mapping[str, str]:
-        """The prompts in force for a workspace, by name. Reads files: call it in a thread. What is wrong with
-        an overriding one is logged once.
+        """The prompts in force for a workspace, by name. Reads files: call it in a thread. The problem of an
+        overriding one is logged once.
         """
         found = self.prompts.templates(directory)
         for problem in found.problems:
@@ -183,7 +183,7 @@ class World:
         return found.texts
 
     def limits(self, s: Session) -> Limits:
-        """What the guards compare with for this session."""
+        """The limits of the guards for this session."""
         settings = self.project(s.directory)
         can = capabilities(s.host)
         return Limits(

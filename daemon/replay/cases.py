@@ -1,9 +1,9 @@
-"""Files to cases (what the daemon saved, a labelled case, a session of opencode or Claude Code), and a case
-judged outside the daemon: the same flow, policy and decision, and nothing is sent.
+"""Files to cases (a saved case, a labelled case, a session of opencode or Claude Code), and a case judged
+outside the daemon: the same flow, policy and decision, and nothing is sent.
 
-A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from
-an older reflectd) is judged on the evidence it was saved with. Reads bytes, never files. What can't be used
-raises ``UserError``: what is wrong, where, and what to do.
+A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from an
+older reflectd) is judged on its saved evidence. Reads bytes, never files. A file that can't be used raises
+``UserError`` with the fault, its place and the remedy.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person says a judge should have said. ``by``: who labelled it."""
+    """A person's label on a case: the right verdict. ``by``: the labeller."""
 
     expect: Expect
     why: str = ""
@@ -240,7 +240,7 @@ def _tags(found: Json) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What judging a case gave, and the calls it took."""
+    """The result of judging a case, and its calls."""
 
     case: Case
     opinion: Opinion

@@ -240,8 +240,8 @@ def _a_day(number: float, days: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What the answers show. ``sent``: how many would have been sent in all. ``unknown``: looked at, with
-    no answer.
+    """The labels of feedbacks. ``sent``: the feedbacks that would have been sent in all. ``unknown``: looked
+    at, with no answer.
     """
 
     sent: int

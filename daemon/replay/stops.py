@@ -1,8 +1,8 @@
 """Each stop of a past session, judged as if it were now: the guards, the case, the opinion, the decision.
 
-What a session's state would be is carried from stop to stop, as the daemon does: a person's message begins a
-new task. What the person said next is a *sign* only: that the stop was wrong when they asked for the same
-once more, word for word. Pure: reads no files and asks no model.
+The session's state is carried from stop to stop, as the daemon does: a person's message begins a new task.
+The person's next message is a *sign* only: the stop was wrong when they asked for the same once more, word
+for word. Pure: reads no files and asks no model.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Walk:
         return Prepared(stop, s, case, None, loop)
 
     def decide(self, found: Prepared, opinion: Opinion, ms: int = 0) -> Decision:
-        """What follows from the opinion; the session goes on from there."""
+        """The decision on the opinion; the session goes on from there."""
         if found.case is None:
             raise ValueError("a guard decided this stop")
         r = Round(found.session, found.case, self._limits, found.case.at, JudgedBy(ms=ms))
@@ -112,8 +112,8 @@ class Walk:
 
 
 def driven(case: Case, ask: Callable[[Prompt], Reply], *, second_look: SecondLook = always) -> Opinion:
-    """The opinion, with ``ask`` as the one who answers. What it raises as ``Unavailable`` or ``BadReply`` the
-    judge takes as a failure of the provider; anything else ends it.
+    """The opinion, with ``ask`` as the model. ``Unavailable`` or ``BadReply`` count as a failure of the
+    provider; anything else ends it.
     """
     flow = judge(case, second_look=second_look)
     try:
@@ -131,7 +131,7 @@ def driven(case: Case, ask: Callable[[Prompt], Reply], *, second_look: SecondLoo
 
 
 def rules(prompt: Prompt) -> Reply:
-    """What the fixed rules answer, as in the daemon where no model is set up."""
+    """The answer of the fixed rules, as in the daemon where no model is set up."""
     if prompt.purpose != "judge":
         raise Unavailable("nobody is set up to be asked")  # the rules have no second opinion
     return offline.judge(prompt)
@@ -147,7 +147,7 @@ def mark_of(transcript: Transcript) -> str:
 
 
 def sign_of(stop: Stop) -> Sign:
-    """What the person's next message says about the stop, if anything."""
+    """The sign in the person's next message, if any."""
     said = stop.said.strip()
     if stop.after != "person" or not said:
         return "none"

@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the service runs. ``program`` is the command without its verb: a Python, ``-m`` and the module."""
+    """The service's program. ``program`` is the command without its verb: a Python, ``-m`` and the module."""
 
     program: tuple[str, ...]
     state_dir: Path

@@ -265,7 +265,7 @@ _ALIASES: Final = {"i": "install", "add": "install", "t": "test"}
 
 @lru_cache(maxsize=512)
 def script_of(script: str) -> Script:
-    """What a shell script does, by its first ``MAX_SCRIPT`` characters. One of no known sort counts as
+    """The sort of a shell script, by its first ``MAX_SCRIPT`` characters. One of no known sort counts as
     ``act``.
     """
     from ..evidence.commands import read_script  # hundreds of patterns, which no start needs

@@ -64,10 +64,10 @@ class Said(Struct, kw_only=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What events say and the messages don't.
+    """Facts from events that the messages don't have.
 
     ``silent_ms``: time since the last event or output. ``retrying``: the host waits to ask a failing model
-    again. ``waiting``: how many permissions and questions are open. ``children``: whether sub-agents work.
+    again. ``waiting``: the number of open permissions and questions. ``children``: sub-agents work.
     """
 
     busy: bool
@@ -124,7 +124,7 @@ class Assessment:
 
     @property
     def stuck(self) -> bool:
-        """Whether the agent is stuck."""
+        """Says whether the agent is stuck."""
         return self.reason == "genuinely_stuck"
 
 

@@ -68,7 +68,7 @@ class Compaction(Feature):
                 pass
 
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """What was asked and what is open, as facts beside the host's summary."""
+        """The requests and the open items, as facts beside the host's summary."""
         transcript = moment.transcript
         if moment.when != "compacted" or transcript is None:
             return ()
@@ -116,7 +116,7 @@ class Compaction(Feature):
             await self._look(p, found.session, found.transcript, found.instance)
 
     def _later(self, p: Pending, why: str) -> None:
-        """Try again in a while, or give up. What was set meanwhile is newer, and stays."""
+        """Try again in a while, or give up. A timer that was set meanwhile is newer, and stays."""
         later = put_off(p, self._world.clock.now_ms())
         if later is not None and self._timers.pending(p.session, "compaction") is None:
             self._timers.arm(later)

@@ -1,9 +1,8 @@
 """The gate of `run` mode: the host exits at idle, so feedback must be queued before (I38).
 
-The host asks with a text that may be its last. What would follow that text is judged now. Feedback is
-committed and handed to the shim, which sends it when the step really ends (``stop``). When a tool call
-follows instead, the shim takes the question back, or answers ``stale``, and the round is as if it had not
-been.
+The host asks with a text that may be its last, and that text is judged now. Feedback is committed and handed
+to the shim, which sends it when the step really ends (``stop``). When a tool call follows instead, the shim
+takes the question back, or answers ``stale``, and the round is as if it had not been.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Quality(Feature):
         self._alone = asyncio.Lock()
 
     def pages(self) -> Sequence[Page]:
-        """What was disputed, how often the labels agree, how turns ended."""
+        """Disputes, agreement with labels, ends of turns."""
         return (Page("quality", "Quality", self._read),)
 
     async def _read(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -93,7 +93,7 @@ def _agreement(cases: Sequence[Saved], left: int) -> Json:
 
 
 def _backtest(state_dir: Path) -> Json:
-    """What the person said of feedbacks that a back-test would have sent, by the judge that it asked."""
+    """A person's labels on feedbacks of the back-test, by judge."""
     from ...store.backtests import answers  # not needed to start
 
     text = "Feedbacks of past sessions that you looked at with reflectd judge --past --label."

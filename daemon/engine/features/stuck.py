@@ -343,7 +343,7 @@ class Stuck(Feature):
         return self._world.project(s.directory).stuck.after_s * 1000 + THROTTLE_MS
 
     def _of(self, session: str) -> _Seen:
-        """What is known of the session, which is the newest then; the oldest is forgotten."""
+        """The known facts of the session, which is the newest then; the oldest is forgotten."""
         seen = self._seen.setdefault(session, _Seen())
         self._seen.move_to_end(session)
         while len(self._seen) > KEPT:

@@ -67,8 +67,8 @@ MOST_TOASTS: Final = 5
 
 @dataclass(slots=True)
 class _Mod:
-    """What the mod told of a session. ``prompt``: the id of the newest one. ``turn``: the newest that Esc
-    ended. ``judging``: by the last answer.
+    """The mod's news of a session. ``prompt``: the id of the newest one. ``turn``: the newest that Esc ended.
+    ``judging``: by the last answer.
     """
 
     prompt: str
@@ -77,15 +77,15 @@ class _Mod:
     toasts: list[str] = field(default_factory=list)
 
     def is_abort(self, hook: Hook) -> bool:
-        """Whether Esc ended what the session does now. It may be told twice, or after the next prompt."""
+        """Says whether Esc ended the present work. It may be told twice, or after the next prompt."""
         if self.prompt not in {"", hook.prompt_id} or self.turn == hook.turn_id:
             return False
         self.turn = hook.turn_id
         return True
 
     def news(self, *, judging: bool, holding: bool, shows: bool) -> dict[str, Any]:
-        """What the mod shows now, if it ``shows`` anything, and in how many ms it asks again (missing: not
-        at all).
+        """The mod's display now, if it ``shows`` anything, and the ms until it asks again (missing: not at
+        all).
 
         After a judgement it asks once more, because a message may come after the end of it. The last message
         stays on the screen as a line until the next prompt: the person may be away.
@@ -198,7 +198,7 @@ class ClaudeCode(Hooked[_Known]):
         return NOTHING if hook.source == "fork" else offered
 
     async def _from_mod(self, hook: Hook) -> Answer:
-        """What the mod tells or asks by itself, of a session that the hooks have told of."""
+        """An event or a question of the mod's own, on a session that the hooks have told of."""
         session = hook.session
         instance, s = self._instance_of(session), self._world.sessions.get(session)
         if instance is None or not instance.connected or s is None:
@@ -235,7 +235,7 @@ class ClaudeCode(Hooked[_Known]):
 
     @staticmethod
     async def _is_bare(hook: Hook) -> bool:
-        """Whether it is the `/reflect` that `setup` put among the person's commands."""
+        """Says whether it is the `/reflect` that `setup` put among the person's commands."""
         if hook.reflects is None or not hook.transcript:
             return False
         config = Path(hook.transcript).parent.parent.parent  # <config>/projects/<folder>/<session>.jsonl
@@ -371,9 +371,8 @@ class ClaudeCode(Hooked[_Known]):
         return as_json(await self._context(hook.event, hook.session, "action", instance))
 
     async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:
-        """What the features offer at this moment; after a compaction it stands beside the host's summary.
-        With the person's next prompt also what became of the last turn, which a hook in the background can't
-        show.
+        """The features' offers at this moment; after a compaction they stand beside the host's summary. With
+        the person's next prompt also the outcome of the last turn, which a hook in the background can't show.
         """
         output = await self._context(hook.event, hook.session, when, instance, prompt)
         if when == "prompt":

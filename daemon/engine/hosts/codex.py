@@ -59,7 +59,7 @@ class _Known(Known):
 
     @property
     def one_shot(self) -> bool:
-        """Whether nobody sits at it; so also where that is not known."""
+        """Says whether nobody sits at it; so also where that is not known."""
         return not self.source or self.source in RUNS
 
     def show(self, toast: ShowToast) -> None:
@@ -192,7 +192,7 @@ class Codex(Hooked[_Known]):
         return as_json(await self._context(hook.event, hook.session, "action", instance))
 
     async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:
-        """What the features offer at this moment; with a prompt also what became of the last turn."""
+        """The features' offers at this moment; with a prompt also the outcome of the last turn."""
         output = await self._context(hook.event, hook.session, when, instance, prompt)
         known = self._of(hook.session)
         if when == "prompt" and known.news and hook.typed and not known.one_shot:

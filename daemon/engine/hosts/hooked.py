@@ -67,7 +67,7 @@ class Known:
             stop.prompt.set_result(("", ""))
 
     def goes_on(self) -> None:
-        """What waits for the end of the session's last turn waits in vain."""
+        """Nobody waits any more for the end of the last turn."""
         self.release()
 
     def show(self, toast: ShowToast) -> None:
@@ -82,7 +82,7 @@ class Hooked(Host, Generic[K]):
     """Answers hooks. ``wait_s``: how long the end of a session waits for its last verdict."""
 
     known: ClassVar[type[Any]]
-    """What is kept of a session: a ``Known``."""
+    """The kept facts of a session: a ``Known``."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Hooked(Host, Generic[K]):
         self._world.spawn(self._end(instance, told), f"{self.name} end")
 
     async def _end(self, instance: Instance, events: Sequence[ev.Event]) -> None:
-        """What is left to file is filed, then the session is forgotten."""
+        """Files the rest, then forgets the session."""
         session = instance.session
         with contextlib.suppress(Unavailable):  # it could not be stored, which `health` tells
             await self._intake.hear(instance, events)
@@ -179,8 +179,8 @@ class Hooked(Host, Generic[K]):
             self._world.spawn(self._intake.hear(instance, [aborted]), f"{self.name} esc")
 
     async def _answer(self, session: str, instance: Instance, stop: Stop, end: float) -> Answer:
-        """What the judgement has to say until ``end`` (monotonic). A prompt leaves only if the file still
-        ends with its turn.
+        """The judgement's answer until ``end`` (monotonic). A prompt leaves only if the file still ends with
+        its turn.
         """
         clock = self._world.clock
         while (judged := self._schedule.task(session)) is not None:
@@ -281,7 +281,7 @@ class Hooked(Host, Generic[K]):
     async def _context(
         self, event: str, session: str, when: When, instance: Instance | None, prompt: str = ""
     ) -> dict[str, Any]:
-        """What the features offer at this moment, as the output of the hook ``event``; empty for nothing."""
+        """The features' offers at this moment, as the output of the hook ``event``; empty for nothing."""
         s = self._world.sessions.get(session)
         if s is None or instance is None:
             return {}

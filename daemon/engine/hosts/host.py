@@ -1,7 +1,7 @@
-"""The port to a coding agent: what a host can do, how it is read, and how it takes an order.
+"""The port to a coding agent: its abilities, its messages, its orders.
 
-A ``Host`` is one kind of coding agent. An ``Instance`` is one process of it in one directory. What differs
-between hosts is a capability here; no other part of the engine asks which host a session belongs to.
+A ``Host`` is one kind of coding agent. An ``Instance`` is one process of it in one directory. Differences
+between hosts are capabilities here; no other part of the engine asks which host a session belongs to.
 """
 
 from __future__ import annotations
@@ -125,15 +125,14 @@ READS: Final = 8  # sessions whose messages one process is asked for at once; it
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a host can do.
+    """A host's abilities.
 
     ``order_stream``: it holds a stream of orders open, so it answers calls and can be prompted at any time it
     is idle. A host without one is prompted only in answer to its own question. ``shares_sessions``: any of
     its processes in a folder can read every session of that folder. ``lends_models``: it asks its own models
     for us. ``tells_activity``: it tells of work as it happens, so that its silence means something.
-    ``tells_history``: it can be asked for past sessions.
-    ``prompts``: how many prompts of ours it takes for one task; None is any number. ``wait_s``: how long it
-    waits for a verdict, in seconds.
+    ``tells_history``: it can be asked for past sessions. ``prompts``: the number of our prompts that it takes
+    for one task; None is any number. ``wait_s``: how long it waits for a verdict, in seconds.
     """
 
     order_stream: bool = False
@@ -157,13 +156,13 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
 
 
 def capabilities(host: str) -> Capabilities:
-    """What the host with this name can do; one that is not known can do nothing."""
+    """The abilities of the host with this name; an unknown one has none."""
     return CAPABILITIES.get(host, Capabilities())
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a hook gets: a status, and a body that is JSON for 200 and plain text for a wake."""
+    """The answer to a hook: a status, and a body that is JSON for 200 and plain text for a wake."""
 
     status: int = 204
     body: bytes = b""
@@ -173,7 +172,7 @@ NOTHING: Final = Answer()
 
 
 class Host:
-    """One kind of coding agent. What a host can't do stays as it is here: the engine is told so."""
+    """One kind of coding agent. Methods that a host can't do stay as they are here."""
 
     name: ClassVar[str]
     """Its name in hello, in stored sessions and in ``CAPABILITIES``."""
@@ -307,7 +306,7 @@ class Instance:
 
     @property
     def can(self) -> Capabilities:
-        """What its host can do."""
+        """The abilities of its host."""
         return capabilities(self.host.name)
 
     @property

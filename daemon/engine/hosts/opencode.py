@@ -92,7 +92,7 @@ class Opencode(Host):
         return parse_event(kind, t, data)
 
     async def offered(self, instance: Instance) -> Offered:
-        """What the host's providers offer."""
+        """The models of the host's providers."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
         return await beside(len(memoryview(data)), lambda: parse_providers(data))
 

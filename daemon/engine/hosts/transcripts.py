@@ -119,8 +119,9 @@ class Transcripts:
             known.written = None
 
     async def taken_back(self, session: str) -> bool:
-        """Whether a file that was noted is gone, or is what Claude Code kept of it before the agent wrote. A
-        rewind of the code puts files back and tells nobody. A file that somebody goes on with is neither.
+        """Says whether a file that was noted is gone, or is what Claude Code kept of it before the agent
+        wrote. A rewind of the code puts files back and tells nobody. A file that somebody goes on with is
+        neither.
         """
         known = self._known.get(session)
         if known is None or not known.written:
@@ -136,7 +137,7 @@ class Transcripts:
 
 
 def _kept(folder: Path) -> set[str]:
-    """What the files in this folder are."""
+    """The digests of the files in this folder."""
     try:
         with os.scandir(folder) as entries:
             return {_digest(entry.path) for entry in islice(entries, KEPT)}
@@ -145,7 +146,7 @@ def _kept(folder: Path) -> set[str]:
 
 
 def _digest(path: str) -> str:
-    """What is in the file; "" for anything but a regular file. It never waits for a FIFO."""
+    """The digest of a regular file; "" for anything else. It never waits for a FIFO."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -162,6 +163,6 @@ def _digest(path: str) -> str:
 
 
 def _is_escaped(found: Transcript) -> bool:
-    """Whether the last thing in it is an answer that the person stopped."""
+    """Says whether the last thing in it is an answer that the person stopped."""
     turn = found.turn
     return turn is not None and turn.error == ABORT_ERROR and not any(m.human for m in found.since(turn.id))
