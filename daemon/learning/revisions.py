@@ -1,10 +1,9 @@
-"""Changes of files that belong to a person: each is kept with what the file was, and undone by its number.
+"""Changes of files that belong to a person: each is kept with the file before it, and undone by its number.
 
-A revision is kept in the state folder before the file is replaced, so no change is without one. What somebody
-edited since is never overwritten, nor is what they save while the file is written. ``kill -9`` at any point
-leaves the file before or after; a revision that did not come about stands in no way. An undo is a revision
-too. The newest ``KEPT`` stay, in at most ``BYTES`` bytes. Who writes holds the lock on ``folder``
-(``files.safe.alone``).
+A revision is kept in the state folder before the file is replaced, so no change is without one. A later edit
+is never overwritten, nor is a save while the file is written. ``kill -9`` at any point leaves the file before
+or after; a revision that did not come about stands in no way. An undo is a revision too. The newest ``KEPT``
+stay, in at most ``BYTES`` bytes. A writer holds the lock on ``folder`` (``files.safe.alone``).
 """
 
 from __future__ import annotations
@@ -138,8 +137,8 @@ class RevisionsOf(Generic[R]):
         return [each[0] for each in found if each is not None]
 
     def before(self, revision: Revision) -> bytes | None:
-        """What the file was before it; None when there was no file. Raises ``UserError`` when that is not
-        kept any more, or damaged.
+        """The file before it; None when there was no file. Raises ``UserError`` when that is not kept any
+        more, or damaged.
         """
         found = next((self._read(p) for p in self._paths() if _number(p) == revision.number), None)
         if found is None:
@@ -231,7 +230,7 @@ def undone(revisions: Iterable[Revision]) -> set[int]:
 
 
 def undo_of(revision: Revision) -> str:
-    """What an undo of it is called."""
+    """The name of its undo."""
     return f"undo of {revision.noun} {revision.number} ({revision.what})"
 
 

@@ -1,8 +1,8 @@
-"""What reflectd keeps of a project's learning outside the project: in the state folder, 0600.
+"""The part of a project's learning that is kept outside the project: in the state folder, 0600.
 
-The journal may be tracked by git, so what a person said word for word is kept here, with the agent's words
-before it, and so is where reading stopped. Each file is replaced as a whole. One that can't be used counts as
-empty and is renamed at the next write. Who writes holds the lock on ``folder`` (``files.safe.alone``).
+The journal may be tracked by git, so a person's words are kept here, with the agent's words before them, and
+so are the cursors. Each file is replaced as a whole. One that can't be used counts as empty and is renamed at
+the next write. A writer holds the lock on ``folder`` (``files.safe.alone``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ReflectState:
         return os.path.lexists(self._path(name))
 
     def load(self, name: Name) -> dict[str, Any]:
-        """What the file holds; nothing when it is missing or can't be used. Never raises."""
+        """The file's content; nothing when it is missing or can't be used. Never raises."""
         try:
             found = json.loads(read_text(self._path(name), LIMIT) or "{}")
         except (OSError, ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""What learning keeps: judged cases that wait (``spool``), texts that were learned (``learned``), what became
-of points (``learned_tags``), changes of playbooks that are under way (``learned_writes``), which sessions
-were looked back on (``lookbacks``), and what each session was given (``injections``).
+"""The tables of learning: judged cases that wait (``spool``), texts that were learned (``learned``), the tags
+of points (``learned_tags``), changes of playbooks under way (``learned_writes``), sessions that were looked
+back on (``lookbacks``), and the texts that each session was given (``injections``).
 
 Statements are handed to a commit, together with the job that they follow from. A case or an origin is bytes
-here: whoever works with it decodes it.
+here; its user decodes it.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def tags_of(db: Reads, session: str) -> list[tuple[str, str, str]]:
 
 
 def forget(session: str) -> list[Statement]:
-    """What this session taught and nobody confirmed: its counts, its cases, its texts that are kept apart."""
+    """The unconfirmed results of this session: its counts, its cases, its texts that are kept apart."""
     return [
         ("DELETE FROM learned_tags WHERE session = ?", [(session,)]),
         ("DELETE FROM spool WHERE session = ?", [(session,)]),

@@ -123,7 +123,7 @@ class Memory(Feature):
         return self._routes.all()
 
     def status(self) -> Mapping[str, Any]:
-        """What is stored, waits and was spent; nothing while it is off."""
+        """The stored and waiting lessons and their cost; nothing while it is off."""
         world = self._world
         if not self.enabled:
             return {}

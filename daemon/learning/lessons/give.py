@@ -58,7 +58,7 @@ class FindLessons:
         self._world, self._store, self._vectors = world, store, vectors
 
     async def project(self, directory: str) -> str:
-        """What names the project that a folder belongs to; "" for none, as for the home folder."""
+        """The name of the folder's project; "" for none, as for the home folder."""
         return await asyncio.to_thread(project_of, directory, os.environ.get("HOME", "/"))
 
     async def for_task(
@@ -95,7 +95,7 @@ class FindLessons:
             self._world.log.info("not counted", session=session, outcome=outcome, error=str(e))
 
     async def asked(self, answer: Awaitable[T]) -> T:
-        """What the store answers. Raises ``Unavailable``."""
+        """The store's answer. Raises ``Unavailable``."""
         try:
             found = await answer
         except Unavailable as e:
@@ -152,7 +152,7 @@ class GiveLessons:
         await asyncio.wait({self._world.spawn(look(), "lessons")})
 
     def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """What was chosen for the session's task, once. Must not wait."""
+        """The lessons that were chosen for the session's task, once. Must not wait."""
         offers = self._chosen.get(s.id, []) if moment.when in {"prompt", "action"} else []
         if offers:
             names = [o.name for o in offers]

@@ -108,8 +108,8 @@ class EpisodeJobs:
         return on and self._world.calls.models(host)
 
     def keep(self, verdict: Verdict, case: Case, directory: str, host: str) -> list[Statement]:
-        """What is stored with a bad verdict, so that its task can be reflected on when it is over: one job a
-        task, with the lowest reward of its verdicts, the later one of equals.
+        """The statements for a bad verdict's transaction, so that its task can be reflected on when it is
+        over: one job a task, with the lowest reward of its verdicts, the later one of equals.
         """
         low = should_reflect(verdict.reward, self._world.settings.memory.threshold)
         found = failure(verdict, case, directory, host) if low else None
@@ -131,7 +131,7 @@ class EpisodeJobs:
         return job_rows.hasten(REFLECT, identity(session, task), self._world.clock.now_ms() + SOON_MS)
 
     def session_began(self, directory: str) -> list[Statement]:
-        """What waits in this folder for a model is tried again; lessons are exchanged with others."""
+        """Lessons that wait in this folder for a model are tried again; lessons are exchanged with others."""
         return [
             tables.retry(REFLECT, directory, WAITS, self._world.clock.now_ms() + SOON_MS),
             *self.share(directory),

@@ -284,7 +284,7 @@ def identity(session: str, task: str) -> str:
 
 
 def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure | None:
-    """What is kept of a judged turn; None when it has no reward or the person's words are not there."""
+    """The kept part of a judged turn; None when it has no reward or the person's words are not there."""
     query = head_and_tail("\n\n".join(t.strip() for t in case.requests if t.strip()), TASK_CHARS)
     if verdict.reward is None or not query:
         return None

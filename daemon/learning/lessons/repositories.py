@@ -54,7 +54,7 @@ def project_of(directory: str, home: str) -> str:
 
 
 def repository_of(project: str) -> str:
-    """What names a project on every machine: the host and the path of the remote that it was cloned from
+    """A project's name on every machine: the host and the path of the remote that it was cloned from
     (``origin``, else its only one); "" when it has none. A remote in a folder names none: that folder is
     elsewhere another one. Blocks.
     """

@@ -1,9 +1,9 @@
-"""What our own clients ask of the memory: the command line, MCP and the library (``/v1/features/memory/…``).
+"""The memory's routes for our own clients: the command line, MCP and the library (``/v1/features/memory/…``).
 
 The form of a question is a struct; one of another form is ``BadReply``. A store that can't be reached is
-``Unavailable``. Nothing that ``import`` brings is believed: each lesson belongs to the project that it is
-brought into and is kept apart until confirmed: what proved it is elsewhere. What is here already, dismissed
-ones too, stays as it is.
+``Unavailable``. ``import`` trusts nothing: each lesson belongs to the project that it is brought into and is
+kept apart until confirmed, since its proof is elsewhere. Lessons that are here already, dismissed ones too,
+stay as they are.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class EpisodeRoutes:
         return {"ids": asked.ids, "changed": changed, "yes": asked.yes, "said": state}
 
     async def withdraw(self, asked: Withdraw) -> Json:
-        """What a session taught is taken back."""
+        """The lessons of a session are taken back."""
         return {"session": asked.session, "withdrawn": await self._jobs.withdraw(asked.session)}
 
     async def log(self, asked: ledger.Entry) -> Json:

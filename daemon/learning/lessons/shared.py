@@ -127,7 +127,9 @@ class SharedLessons:
         return sum([await self._store.add(e) for e in new])
 
     async def _push(self, c: AsyncConnection[Any], about: dict[str, Any], own: Sequence[Episode]) -> None:
-        """What is stored here and not dismissed is there; what is dismissed is withdrawn there."""
+        """Lessons that are stored here and not dismissed are written there; dismissed ones are withdrawn
+        there.
+        """
         there = (
             "SELECT id, withdrawn FROM episode_memory WHERE owner = %(me)s AND repository = %(repository)s"
         )

@@ -1,10 +1,10 @@
 """Looks back on sessions of the past, because a person asked for it (`reflectd playbook bootstrap`).
 
-The command reads the transcripts, and sends one session after the other; here it is asked, kept apart,
-confirmed and written as for a session that was judged (``feature``), paid from the account ``asked``. When
-the command goes away, the call to a model ends with it, and nothing more is spent. What was decided before a
-kill is written by the playbook's own jobs; whatever else was begun goes on where it was when the command
-comes again. Reads no transcript and no host.
+The command reads the transcripts, and sends one session after the other; here questions, confirmation and
+writing are those of a judged session (``feature``), paid from the account ``asked``. When the command goes
+away, the call to a model ends with it, and nothing more is spent. A change that was decided before a kill is
+written by the playbook's own jobs; all else goes on from its cursor when the command comes again. Reads no
+transcript and no host.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Bootstrap(Feature):
         self._features = parts.features
 
     def routes(self) -> Sequence[Route]:
-        """What it would cost, and looking back on one session."""
+        """The estimate, and looking back on one session."""
         return (Route("POST", "plan", self.plan), Route("POST", "look", self.look_back))
 
     @property
@@ -97,7 +97,7 @@ class Bootstrap(Feature):
         return found
 
     async def plan(self, body: Mapping[str, Any]) -> Json:
-        """What looking back on these sessions would cost, and which of them are left out. Nothing is asked.
+        """The highest cost of looking back on these sessions, and those that are left out. Nothing is asked.
         Raises ``BadReply`` and ``Rejected``.
         """
         plan = _read(body, _Plan)

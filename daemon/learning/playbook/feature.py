@@ -90,7 +90,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Answered(msgspec.Struct):
-    """What the reflector said, as the job's cursor keeps it."""
+    """The reflector's answer, in the job's cursor."""
 
     turns: list[str]
     reflection: Reflection
@@ -99,8 +99,8 @@ class _Answered(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is looked back on, and what is known about it. ``limits``: given when a person asked for it; then
-    it is paid from that account, and only sessions' own judges that need no session are asked.
+    """A look back and its inputs. ``limits``: given when a person asked for it; then it is paid from that
+    account, and only sessions' own judges that need no session are asked.
     """
 
     session: Session
@@ -148,8 +148,8 @@ class Playbook(Feature):
     # --- what was judged here -------------------------------------------------------------------------------
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:
-        """What is stored with a verdict so that its session can be looked back on: the case, and the job that
-        is due when the session was silent for an hour.
+        """The statements for a verdict's transaction: the case, and the job that is due when the session was
+        silent for an hour.
         """
         s = self._world.sessions.get(verdict.session)
         if s is None or verdict.state not in LEARNED_FROM:
@@ -166,7 +166,7 @@ class Playbook(Feature):
         ]
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
-        """What ends a stretch makes its look back due; a new session, those that wait for a model."""
+        """The end of a stretch makes its look back due; a new session, those that wait for a model."""
         world = self._world
         if not world.settings.playbook.enabled or after.judge or after.parent:
             return
@@ -295,9 +295,9 @@ class Playbook(Feature):
         return {"id": identity, "yes": yes}
 
     async def _forget(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session``: a person says that its verdict was wrong, so what it taught is taken back: ``counts``
-        and ``texts`` that were kept apart. What it confirmed stays: that rests on a row or on the person's
-        words, not on the verdict. Raises ``BadReply``.
+        """``session``: a person says that its verdict was wrong, so its ``counts`` and its ``texts`` that
+        were kept apart are taken back. Confirmed texts stay: they rest on a row or on the person's words, not
+        on the verdict. Raises ``BadReply``.
         """
         session = body.get("session")
         if not isinstance(session, str) or not session:
@@ -321,7 +321,7 @@ class Playbook(Feature):
         ]
 
     def status(self) -> Mapping[str, Any]:
-        """What waits, lapsed and was learned; nothing while it is off."""
+        """The waiting, lapsed and learned texts; nothing while it is off."""
         world = self._world
         if not world.settings.playbook.enabled:
             return {}
@@ -339,7 +339,7 @@ class Playbook(Feature):
         }
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """What lapsed, and what is too old."""
+        """Statements that delete lapsed and old rows."""
         return tables.prune(now_ms)
 
     # --- a look back ----------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ class Playbook(Feature):
         return None
 
     def _stretch(self, session: str) -> Stretch | None:
-        """What waits of this session. A case that this version can't read is left out, and lapses."""
+        """The waiting stretch of this session. A case that this version can't read is left out."""
         turns = []
         for _, _, body in tables.cases(self._world.db, session):
             try:
@@ -499,8 +499,8 @@ class Playbook(Feature):
         return Silent(job, answer.why, bool(answer.bad or answer.replies), answer.limit)
 
     async def put(self, job: Job) -> str:
-        """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
-        there.
+        """The decided change reaches the file, once, and the job is done. Returns the reason why it did not
+        (yet); "" when it is there.
         """
         write, log = tables.unwritten(self._world.db, job.key), self._world.log
         if write is None:
@@ -527,7 +527,7 @@ def project_of(directory: str) -> str:
 
 def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]:
     """Change the file and keep the revision, unless it is on the disk already, or was undone: the revision
-    that is kept before the file is replaced names the change. What else a log may tell. Raises
+    that is kept before the file is replaced names the change. Returns notes for the log. Raises
     ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link. Blocks.
     """
     kind, _, rest = write.session.partition(" ")
@@ -548,7 +548,7 @@ def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]
 
 
 def change_of(write: Write) -> Change | None:
-    """What is to change. None when this version can't read it."""
+    """The change in the row. None when this version can't read it."""
     try:
         return msgspec.json.decode(write.body, type=Change)
     except msgspec.MsgspecError:

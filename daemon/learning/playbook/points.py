@@ -162,7 +162,7 @@ def by_name(playbook: Playbook) -> dict[str, Point]:
 
 
 def said_in(playbook: Playbook) -> set[str]:
-    """What the points say, ``folded``, as ``add`` compares it."""
+    """The texts of the points, ``folded``, as ``add`` compares them."""
     return {folded(point["text"]) for _, point in each(playbook)}
 
 
@@ -297,7 +297,7 @@ def apply_tags(playbook: Playbook, given: object, field: str = "tag") -> list[st
 
 
 def short(value: object) -> str:
-    """What stood where a point was wanted, for a message."""
+    """The value in a point's place, shortened for a message."""
     return ascii(value)[:80]
 
 
@@ -378,7 +378,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What changes in the playbook. It can be applied to the file as it is then, whoever edited it since.
+    """The changes of the playbook. They can be applied to the file as it is then, in spite of edits since.
 
     ``taken_back``: tags that were counted and are not true.
     """
@@ -433,7 +433,7 @@ def _kind(raw: object) -> str:
 
 
 def operation(raw: object, playbook: Playbook) -> Operation:
-    """What a curator's object means for this playbook. Raises ``Skip``."""
+    """A curator's object as an operation on this playbook. Raises ``Skip``."""
     kind, known = _kind(raw), by_name(playbook)
     if not isinstance(raw, Mapping) or kind not in {"ADD", "UPDATE", "MERGE", "DELETE"}:
         raise Skip("it has no type that is known")
@@ -507,8 +507,8 @@ def counted(tags: Iterable[Tag], given: Collection[str], before: Collection[str]
 
 
 def proposed(playbook: Playbook, operations: object, kept: Collection[str] = ()) -> Proposed:
-    """What the operations come to, each by itself, and each point in one of them. ``playbook``: the part that
-    the curator saw. ``kept``: the points that a person approved.
+    """The changes that the operations make, each by itself, and each point in one of them. ``playbook``: the
+    part that the curator saw. ``kept``: the points that a person approved.
     """
     new, now, skipped, named = list[Operation](), list[Operation](), list[str](), set[str]()
     sections = {p["name"]: section for section, p in each(playbook)}
@@ -544,8 +544,8 @@ def _same(wanted: Operation, playbook: Playbook) -> str:
 
 
 def changed(playbook: Playbook, change: Change, names: Names, kept: Collection[str] = ()) -> list[str]:
-    """Make the change, in place: tags, operations, duplicates, and what harms. What an operation names and is
-    gone, or was approved by a person meanwhile, is left out of it. Returns what else a log may tell.
+    """Make the change, in place: tags, operations, duplicates, harmful points. Points of an operation that
+    are gone, or that a person approved meanwhile, are left out of it. Returns notes for the log.
     """
     known = by_name(playbook)
     for tag in change.taken_back:

@@ -359,8 +359,8 @@ def _numbers(value: object) -> dict[str, int]:
 
 
 class OwnWords:
-    """What the project's own rules say and what the person dismissed there: no agent is told it again. Making
-    one blocks.
+    """The project's own rules and the person's dismissals there: no agent is told them again. Making one
+    blocks.
     """
 
     def __init__(self, state_dir: Path, project: str) -> None:
@@ -392,7 +392,7 @@ class OwnWords:
 
 
 def rules_of(project: str) -> list[str]:
-    """What the project's own rules say, as far as they can be read."""
+    """The texts of the project's own rules, as far as they can be read."""
     texts = []
     for name in RULES:
         with suppress(OSError, ValueError):

@@ -266,7 +266,7 @@ class Curation(Struct):
 
 
 class Rating(Struct):
-    """What a session shows of a point."""
+    """The proof in a session about a point."""
 
     name: str
     rating: Literal["helpful", "harmful", "neutral"]
@@ -290,7 +290,7 @@ def of_stretch(
     cited: Collection[str] = (),
     waiting: Sequence[Point] = (),
 ) -> dict[str, str]:
-    """What stands in the reflector's template, the prompt in at most ``REFLECTOR_TOKENS``. ``given``: the
+    """The slots of the reflector's template, the prompt in at most ``REFLECTOR_TOKENS``. ``given``: the
     points that the session was given; those in ``cited`` are marked. ``waiting``: those that it may confirm.
     """
     room = REFLECTOR_TOKENS - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
@@ -424,8 +424,8 @@ def _rank(point: Point) -> int:
 def of_points(
     reflection: str, shown: Playbook, left_out: int = 0, pairs: Iterable[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """What stands in the curator's template. ``left_out``: how many points it does not see. ``pairs``: names
-    of two points each that may say the same.
+    """The slots of the curator's template. ``left_out``: the number of points that it does not see.
+    ``pairs``: names of two points each that may say the same.
     """
     rows = "\n".join(f"[{a}] and [{b}]" for a, b in pairs)
     blocks = (
@@ -462,7 +462,7 @@ def extract_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _fenced(text: str, *, tagged: bool) -> Iterator[str]:
-    """What stands between fences, one after the other: those that open with ``json``, or the others."""
+    """The texts between fences, one after the other: those that open with ``json``, or the others."""
     pieces = text.split(_FENCE)
     for piece in pieces[1:-1:2]:
         if piece[:4].lower() == "json":
