@@ -226,7 +226,7 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
 
 
 def _loosens(setting: Setting, wish: Any) -> bool:  # noqa: ANN401 - one of Value
-    """Whether a project's value can't be stricter than any value of the person."""
+    """Says whether a project's value can't be stricter than any value of the person."""
     if setting.tighten == "off":
         return wish is not setting.tightest
     return bool(wish == setting.default or (setting.tighten == "lower" and wish > setting.default))

@@ -80,7 +80,7 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
 
 
 def is_journal(stream: TextIO) -> bool:
-    """Whether systemd passes the stream on to its journal, which adds the time and reads priorities."""
+    """Says whether systemd passes the stream on to its journal, which adds the time and reads priorities."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError):

@@ -104,7 +104,7 @@ async def generate_reflection(
 
 
 def should_trigger_reflection(reward: float) -> bool:
-    """Whether a reward is below the threshold of the settings."""
+    """Says whether a reward is below the threshold of the settings."""
     return should_reflect(reward, get_reward_threshold())
 
 

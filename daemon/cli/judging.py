@@ -1,7 +1,7 @@
-"""Who judges the sessions of each host, in words for a person. The verbs share this.
+"""The judge of each host's sessions, in words for a person. The verbs share this.
 
-``found`` reads settings and keys as a daemon that was started from here would, and asks nobody. What a
-running daemon really does is in its status.
+``found`` reads settings and keys as a daemon that was started from here would, and asks nobody. A running
+daemon's own judges are in its status.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def names(judging: Judging) -> str:
 
 
 def read(value: Mapping[str, Any]) -> Judging:
-    """What a daemon's answer says about one host."""
+    """A daemon's answer about one host."""
     from ..core.policy import Judging
 
     return Judging(str(value["setting"]), str(value["chosen"]), tuple(value["asked"]))
@@ -67,13 +67,13 @@ def cost(judging: Judging, settings: Settings) -> str:
 
 
 def allows(provider: str, variable: str) -> str:
-    """What to do about a key of the environment that is not used."""
+    """The remedy for a key of the environment that is not used."""
     command = f"reflectd setup claude-code --judge {provider}"
     return f"{variable} is not used: `{command}`, run where it is set, allows it"
 
 
 def lost_login(env: Mapping[str, str], place: str) -> str:
-    """What to do where the only login of Claude Code is a token in the variable of this shell, which the
+    """The remedy where the only login of Claude Code is a token in the variable of this shell, which the
     daemon does not have; else empty. ``place``: where the daemon has a token from.
     """
     from ..keys import TOKEN
@@ -87,7 +87,7 @@ def lost_login(env: Mapping[str, str], place: str) -> str:
 
 
 def _is_logged_in(env: Mapping[str, str]) -> bool:
-    """Whether Claude Code stored a login: in its folder, on macOS in the keychain."""
+    """Says whether Claude Code stored a login: in its folder, on macOS in the keychain."""
     import platform
     import subprocess
 
@@ -102,7 +102,7 @@ def _is_logged_in(env: Mapping[str, str]) -> bool:
 
 
 def missing(host: str, chosen: str) -> str:
-    """What the chosen provider lacks."""
+    """The things that the chosen provider lacks."""
     from ..llm.select import MISSING
 
     if chosen == "host":

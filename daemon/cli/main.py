@@ -105,7 +105,7 @@ _NUMBER = re.compile(r"invalid int value: (.+)", re.DOTALL)
 
 
 class WrongArguments(UserError):
-    """What argparse refuses; ``usage`` is that of the verb."""
+    """Arguments that argparse refuses; ``usage`` is that of the verb."""
 
     def __init__(self, message: str, usage: str) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
 """Moments in the past as people type them: ``8h``, ``18:00``, ``yesterday``, ``2026-01-31 18:00``.
 
-All are local time. What can't be understood, or lies in the future, is a ``UserError``.
+All are local time. Other texts, and times in the future, are a ``UserError``.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class Paint:
         return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
 
     def row(self, label: str, text: str, hang: str | None = None) -> list[str]:
-        """``label`` and ``text``. What does not fit on the line goes on below the text's beginning, after
-        ``hang`` if that is given.
+        """``label`` and ``text``. A longer text goes on below the text's beginning, after ``hang`` if that is
+        given.
         """
         below = " " * terminal.columns(label) if hang is None else hang
         return terminal.fold(label + text, self.width, below)
@@ -91,7 +91,7 @@ def severity(of: object, before: str = " ") -> str:
 
 
 def waiting(session: Mapping[str, object]) -> str:
-    """What a session's turn waits for before it is judged, in words; empty when for nothing.
+    """The things that a session's turn waits for before it is judged, in words; empty when there are none.
 
     ``session``: as the daemon lists it.
     """

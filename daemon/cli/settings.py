@@ -1,5 +1,5 @@
-"""What the verbs share: flags for settings, the settings and paths of this process, and the project that the
-person is in.
+"""The shared parts of the verbs: flags for settings, the settings and paths of this process, and the person's
+project.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What fits on the person's terminal: lines are wrapped at its width, and a pager shows what is longer than
-its screen.
+"""Output for the person's terminal: lines are wrapped at its width, and a pager shows long texts.
 
 Into a pipe or a file, lines are written whole and no pager is started. A pager that can't be started is no
-error: the text is printed. Below that: questions in plain lines, and how far a long command is.
-The terminal is never put into another mode, so whoever ends the command finds it as it was. It uses the
-standard library only.
+error: the text is printed. Below that: questions in plain lines, and the progress of a long command. The
+terminal is never put into another mode, so it is as before when a command is ended. It uses the standard
+library only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _RESET = "\x1b[0m"
 
 
 def attended() -> bool:
-    """Whether a person sits there who reads and can answer. A shell that an agent runs is no terminal."""
+    """Says whether a person sits there who can answer. A shell that an agent runs is no terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -109,8 +108,8 @@ def _coloured(lines: list[str]) -> list[str]:
 
 
 def hang(line: str, limit: int) -> str:
-    """What the next line begins with, when this one is wrapped: the text goes on below the text of
-    ``label  text``, and more indented below an indented line.
+    """The beginning of the next line, when this one is wrapped: the text goes on below the text of ``label
+    text``, and more indented below an indented line.
     """
     label = _LABEL.match(line)
     if label and label.end() <= limit - NARROWEST_TEXT:
@@ -145,13 +144,13 @@ def show(lines: Iterable[str], *, pager: bool = True, at_end: bool = False) -> N
 
 
 def _taller(text: str) -> bool:
-    """Whether the text and the prompt below it take more lines than the screen has."""
+    """Says whether the text and the prompt below it take more lines than the screen has."""
     size = _size()
     return sum(max(0, columns(x) - 1) // max(size.columns, 1) + 1 for x in text.split("\n")) >= size.lines
 
 
 def _paged(text: str, *, at_end: bool) -> bool:
-    """Whether the pager was started; it has ended then."""
+    """Says whether the pager was started; it has ended then."""
     import shlex
     import signal
     import subprocess
@@ -205,7 +204,7 @@ def choose(choices: Sequence[Choice], enter: str) -> str:
 
 
 def entered(question: str) -> str:
-    """What the person types. What is no text of the terminal's encoding counts as nothing."""
+    """The typed text. Bytes outside the terminal's encoding count as nothing."""
     import termios
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -219,8 +218,8 @@ UNTRUSTED = "there is no terminal to ask on: look with --show, then add --yes. N
 
 
 def agreed(args: argparse.Namespace, question: str, refusal: str = UNTRUSTED) -> bool:
-    """Whether the person says yes, or said ``--yes``. Raises ``UserError`` with ``refusal`` without
-    a terminal.
+    """Says whether the person says yes, or said ``--yes``. Raises ``UserError`` with ``refusal`` without a
+    terminal.
     """
     if args.yes:
         return True
@@ -230,8 +229,8 @@ def agreed(args: argparse.Namespace, question: str, refusal: str = UNTRUSTED) ->
 
 
 def asked(question: str, refusal: str) -> bool:
-    """Whether the person says yes; the end of input is a no. Raises ``UserError`` with ``refusal`` without a
-    terminal.
+    """Says whether the person says yes; the end of input is a no. Raises ``UserError`` with ``refusal``
+    without a terminal.
     """
     if not attended():
         raise UserError(refusal)

@@ -83,7 +83,7 @@ class Record:
 
     @property
     def suggested(self) -> bool:
-        """Whether it is a rule that nobody wrote yet: the person said it in several sessions."""
+        """Says whether it is a rule that nobody wrote yet: the person said it in several sessions."""
         return self.id.startswith("sig-")
 
     @property

@@ -31,7 +31,7 @@ class ReflectState:
         self.folder = state_dir / FOLDER / digest
 
     def has(self, name: Name) -> bool:
-        """Whether there is such a file."""
+        """Says whether there is such a file."""
         return os.path.lexists(self._path(name))
 
     def load(self, name: Name) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class ReflectState:
         return self.folder / f"{name}.json"
 
     def _is_whole(self, path: Path) -> bool:
-        """Whether the file ends as one that was written here; a look at its content would take too long."""
+        """Says whether the file ends like one written here; reading its content would take too long."""
         try:
             with path.open("rb") as file:
                 head = file.read(1)

@@ -100,7 +100,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def has_hidden(text: str) -> bool:
-    """Whether it holds a character that is not seen, or that changes how its neighbours are seen."""
+    """Says whether it holds a character that is not seen, or that changes how its neighbours are seen."""
     return any(
         unicodedata.category(c) in _INVISIBLE
         or "\ufe00" <= c <= "\ufe0f"

@@ -75,7 +75,7 @@ class Systemd:
         return found
 
     def active(self) -> bool:
-        """Whether systemd holds the socket open; a connection then starts the daemon."""
+        """Says whether systemd holds the socket open; a connection then starts the daemon."""
         return self.show()[units.SOCKET].get("ActiveState") == "active"
 
     def pid(self) -> int:
@@ -155,7 +155,7 @@ class Launchd:
         return {units.LABEL: state}
 
     def active(self) -> bool:
-        """Whether launchd has loaded the agent."""
+        """Says whether launchd has loaded the agent."""
         return bool(self.show()[units.LABEL])
 
     def pid(self) -> int:

@@ -283,7 +283,7 @@ def agent(plan: Plan) -> dict[str, str]:
 
 
 def is_ours(env: Mapping[str, str]) -> bool:
-    """Whether launchd started this process as our agent."""
+    """Says whether launchd started this process as our agent."""
     return env.get("XPC_SERVICE_NAME") == LABEL
 
 

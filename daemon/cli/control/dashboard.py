@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _opened(url: str) -> bool:
-    """Whether a browser took it. Nothing is tried where no window can open: in a terminal a browser of text
-    would take the terminal, and has no script.
+    """Says whether a browser took it. Nothing is tried where no window can open: a text browser would take
+    the terminal, and has no script.
     """
     if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False

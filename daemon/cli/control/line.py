@@ -253,7 +253,7 @@ def _read(path: str) -> bytes:
 
 
 def ask(path: str, query: Mapping[str, str], wait_ms: int = WAIT_MS) -> dict[str, Any]:
-    """What ``GET /v1/line`` answers; else ``{"state": "no daemon" or "no answer", "error": why}``."""
+    """The answer of ``GET /v1/line``; else ``{"state": "no daemon" or "no answer", "error": why}``."""
     for place in (os.path.dirname(path), path):  # noqa: PTH120 - as above
         try:
             said = objection(place, os.stat(place))  # noqa: PTH116 - as above

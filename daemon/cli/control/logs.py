@@ -115,7 +115,7 @@ class Wanted:
         self.all = self._last = not (level or session or since)
 
     def __call__(self, record: Record) -> bool:
-        """Whether it is wanted. Records must be asked for in their order."""
+        """Says whether it is wanted. Records must be asked for in their order."""
         if record.level and not self.all:
             fits = record.level in self._levels and record.at >= self._since
             self._last = fits and record.session.startswith(self._session)
@@ -221,7 +221,7 @@ class File:
         return self._stack.enter_context(path.open(encoding="utf-8", errors="replace"))
 
     def there(self, _most: int | None) -> Iterator[Record]:
-        """What is written already, oldest first."""
+        """The written lines, oldest first."""
         for name in ROTATED:
             older = self._path.with_name(name)
             if older.exists():
@@ -229,7 +229,7 @@ class File:
         yield from map(read, self._file)
 
     def coming(self) -> Iterator[Record]:
-        """What is written from now on; never ends."""
+        """The lines from now on; never ends."""
         while True:
             line = self._file.readline()
             if line:
@@ -242,17 +242,17 @@ class File:
 
 
 class Journal:
-    """What systemd's journal has of the service. Raises ``Unavailable`` when it can't be asked."""
+    """The service's lines in systemd's journal. Raises ``Unavailable`` when it can't be asked."""
 
     def __init__(self) -> None:
         self._after: list[str] = ["--lines=0"]
 
     def there(self, most: int | None) -> Iterator[Record]:
-        """What is written already, oldest first; the last ``most`` of it."""
+        """The written lines, oldest first; the last ``most`` of them."""
         return self._entries(*([] if most is None else [f"--lines={most}"]))
 
     def coming(self) -> Iterator[Record]:
-        """What is written from now on; ends when ``journalctl`` does."""
+        """The lines from now on; ends when ``journalctl`` does."""
         return self._entries("--follow", *self._after)
 
     def _entries(self, *flags: str) -> Iterator[Record]:

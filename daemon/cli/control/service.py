@@ -47,7 +47,7 @@ _STATES = {
 
 @dataclass(slots=True)
 class Report:
-    """What was done, or would be done. ``--json`` prints these fields."""
+    """The steps that were or would be done. ``--json`` prints these fields."""
 
     action: str
     manager: str
@@ -61,7 +61,7 @@ class Report:
 
 
 def tell(report: Report) -> None:
-    """Print the report for people. What is indented is there to be copied, and is not wrapped."""
+    """Print the report for people. Indented lines are there to be copied, and are not wrapped."""
     for line in "\n".join(_lines(report)).split("\n"):
         if line.startswith(" "):
             print(line)

@@ -214,7 +214,7 @@ def _started_by_service(socket: Path) -> int:
 
 
 def status(socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """What the daemon says of itself; None when none answers."""
+    """The daemon's status; None when none answers."""
     try:
         return request(socket, "GET", "/v1/status", timeout_s=timeout_s)
     except Unavailable:
@@ -311,7 +311,7 @@ def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) ->
 
 
 def _another(where: Paths, before: dict[str, Any]) -> dict[str, Any]:
-    """What the new daemon says of itself. Raises ``Unavailable``."""
+    """The new daemon's status. Raises ``Unavailable``."""
     limit = time.monotonic() + RESTART_S
     while time.monotonic() < limit:
         now = status(find_socket(where))

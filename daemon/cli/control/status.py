@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _silenced() -> Iterator[Row]:
-    """What keeps an agent that loads us from running our hooks."""
+    """The reason why an agent that loads us runs none of our hooks."""
     from ..setup.agents import HOST
 
     for host in HOST.values():
@@ -143,7 +143,7 @@ def render(
 
 
 def _problems(status: Json, paint: Paint) -> list[Row]:
-    """What does not work, or needs the person."""
+    """The faults, and the things that need the person."""
     rows: list[Row] = []
     if status["degraded"]:
         rows.append(("DEGRADED", paint(plain(status["degraded"]), "red")))
@@ -261,7 +261,7 @@ def _judges(status: Json) -> list[Row]:
 
 
 def _learning(status: Json) -> list[Row]:
-    """What waits and what lapsed, where the person switched learning on."""
+    """The waiting and lapsed texts, where the person switched learning on."""
     found = status.get("features", {}).get("playbook")
     if not found:
         return []

@@ -86,7 +86,7 @@ def _absolute(folder: Path, *, on: bool) -> Path:
 
 
 def told(done: dict[str, Any], *, on: bool, session: bool) -> list[str]:
-    """What was done, and what holds it up. ``done``: the daemon's answer."""
+    """The change, and a folder that holds it up. ``done``: the daemon's answer."""
     name = short(done["target"], 200)
     what = f"session {name}" if session else f"{name} and everything below it"
     state = "on" if on else "off"

@@ -43,7 +43,7 @@ class Check(NamedTuple):
 
 
 class About(NamedTuple):
-    """What the checks look at. ``status`` is the running daemon's answer, None when none answers."""
+    """The inputs of the checks. ``status`` is the running daemon's answer, None when none answers."""
 
     env: Mapping[str, str]
     settings: Settings
@@ -52,7 +52,7 @@ class About(NamedTuple):
 
     @property
     def by_host(self) -> bool:
-        """Whether a host started the daemon. Where none runs, a host will start it."""
+        """Says whether a host started the daemon. Where none runs, a host will start it."""
         return bool(self.status is None or self.status.get("by_host"))
 
 
@@ -71,7 +71,7 @@ _VERSION_2 = re.compile(r"v?[2-9]\.")
 
 
 def python() -> Iterator[Check]:
-    """Whether Python is new enough."""
+    """Says whether Python is new enough."""
     version = ".".join(map(str, sys.version_info[:3]))
     old = sys.version_info < OLDEST_PYTHON
     mend = "install reflectd again with Python 3.11 or newer: uv tool install --python 3.12 reflectd"
@@ -106,7 +106,7 @@ def command(env: Mapping[str, str]) -> Iterator[Check]:
 
 
 def state(about: About) -> Iterator[Check]:
-    """Whether the state folder can be used and is closed to other users."""
+    """Says whether the state folder can be used and is closed to other users."""
     yield _private("state", about.where.state_dir, "Set REFLECTD_STATE_DIR to a folder of yours")
 
 
@@ -129,7 +129,7 @@ def _private(name: str, folder: Path, other: str) -> Check:
 
 
 def space(about: About) -> Iterator[Check]:
-    """Whether the disk has room for the database and the log."""
+    """Says whether the disk has room for the database and the log."""
     folder = next(p for p in (about.where.state_dir, *about.where.state_dir.parents) if p.exists())
     free = shutil.disk_usage(folder).free
     outcome: Outcome = "fail" if free < SPACE_FAIL else "warn" if free < SPACE_WARN else "ok"
@@ -196,7 +196,7 @@ def service(about: About) -> Iterator[Check]:
 
 
 def connected(about: About) -> Iterator[Check]:
-    """Whether there is an agent, and one that loads reflectd in this folder."""
+    """Says whether there is an agent, and one that loads reflectd in this folder."""
     there = [host for host in agents.HOST if agents.find(about.env, host)]
     if not there:
         mend = f"install one: {', '.join(host.address for host in agents.HOST.values())}"
@@ -211,7 +211,7 @@ def connected(about: About) -> Iterator[Check]:
 
 
 def plugins(about: About) -> Iterator[Check]:
-    """Whether the copies that the hosts load are of this version; afterwards they are."""
+    """Says whether the copies that the hosts load are of this version; afterwards they are."""
     for host, name in HOSTS.items():
         folder = copies.place(about.env, host)
         if copies.state(about.env, host) == "linked":
@@ -253,7 +253,7 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
 
 
 def opencode_program(about: About) -> Iterator[Check]:
-    """Whether opencode is installed and connected."""
+    """Says whether opencode is installed and connected."""
     program = agents.find(about.env, opencode.HOST)
     instances = about.status["instances"] if about.status else []
     here = [i for i in instances if i.get("host", opencode.HOST) == opencode.HOST]
@@ -269,7 +269,7 @@ def opencode_program(about: About) -> Iterator[Check]:
 
 
 def opencode_plugin(about: About) -> Iterator[Check]:
-    """Whether opencode, started in this folder, would load our plugin once."""
+    """Says whether opencode, started in this folder, would load our plugin once."""
     lines = list(opencode.loaded(about.env, Path.cwd()))
     mend = "reflectd setup opencode"
     for file, spec in lines:
@@ -291,7 +291,9 @@ def opencode_plugin(about: About) -> Iterator[Check]:
 
 
 def claude_program(about: About) -> Iterator[Check]:
-    """Whether Claude Code is there, and not older than the oldest version that the plugin was tested with."""
+    """Says whether Claude Code is there, and not older than the oldest version that the plugin was tested
+    with.
+    """
     program = agents.find(about.env, claude_code.HOST)
     if not program:
         yield _absent(claude_code.HOST, "claude code", claude_code.loads(about.env, Path.cwd()))
@@ -350,8 +352,8 @@ def _entry(file: Path, folder: str | None, here: Path, *, on: bool) -> Check:
 
 
 def claude_mod(about: About) -> Iterator[Check]:
-    """Whether the plugin's mod runs in the sessions that the daemon knows. Without it the hooks do all the
-    work, so this never warns.
+    """Says whether the plugin's mod runs in the sessions that the daemon knows. Without it the hooks do all
+    the work, so this never warns.
     """
     program = agents.find(about.env, claude_code.HOST)
     if not program or not claude_code.loads(about.env, Path.cwd()):
@@ -378,7 +380,7 @@ def claude_mod(about: About) -> Iterator[Check]:
 
 
 def daemon(about: About) -> Iterator[Check]:
-    """Whether the daemon runs, which version it is, and what it says does not work."""
+    """Says whether the daemon runs, its version, and its faults."""
     from ..control import start_failure
     from ..control.start import outdated
 
@@ -473,7 +475,7 @@ def _token_place(about: About) -> str:
 
 
 def learning(about: About) -> Iterator[Check]:
-    """Whether it learns. What nobody was asked yet is said: after an upgrade nothing begins by itself."""
+    """Says whether it learns, and mentions an open question: after an upgrade nothing begins by itself."""
     from ..setup.learning import in_words
 
     yield Check("learning", "ok", in_words(about.settings))
@@ -503,7 +505,7 @@ def embeddings(about: About) -> Iterator[Check]:
 
 
 def database(about: About) -> Iterator[Check]:
-    """Whether the database is undamaged. ``quick_check`` reads all of it and changes nothing."""
+    """Says whether the database is undamaged. ``quick_check`` reads all of it and changes nothing."""
     from ...store.readonly import ReadOnly
 
     path = about.where.database
@@ -543,7 +545,7 @@ def said_by_the_daemon(about: About) -> Iterator[Check]:
 
 
 def errors_logged(about: About) -> Iterator[Check]:
-    """Whether the log of the last day has errors."""
+    """Says whether the log of the last day has errors."""
     path = about.where.log_file
     if not path.is_file():
         yield Check("log", "ok", f"there is none at {path}")
@@ -561,7 +563,7 @@ def errors_logged(about: About) -> Iterator[Check]:
 
 
 def codex_hooks(about: About) -> Iterator[Check]:
-    """Whether Codex is there, and whether it runs our hooks: of one that nobody trusted it says nothing."""
+    """Says whether Codex is there and runs our hooks. Codex says nothing of a hook that nobody trusted."""
     program, files = agents.find(about.env, codex.HOST), codex.loads(about.env, Path.cwd())
     if not program:
         yield _absent(codex.HOST, "codex", files)

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Whether the flags go together. Raises ``UserError``."""
+    """Says whether the flags go together. Raises ``UserError``."""
     if args.days is not None and not 1 <= args.days <= 36_500:
         raise UserError("--days must be from 1 to 36500")
     if args.provider not in {None, RULES, *MODELS}:
@@ -151,7 +151,7 @@ def _run(args: argparse.Namespace, past: Past, settings: Settings, where: Paths)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is left to ask. ``tokens``: of the first prompts, about. ``usd``: about, None when unknown."""
+    """The stops left to ask. ``tokens``: of the first prompts, about. ``usd``: about, None when unknown."""
 
     stops: int
     tokens: int
@@ -263,7 +263,9 @@ class Judging:
         self._by = f"{__version__} {sha256(repr(known).encode()).hexdigest()[:16]}"
 
     def by(self, judge: str) -> str:
-        """What the results of a judge depend on besides the files: with another value they count no more."""
+        """The things besides the files on which a judge's results depend: with another value they count no
+        more.
+        """
         return self._by if judge == RULES else f"{self._by} {self._models[judge]}"
 
     def each(
@@ -311,8 +313,8 @@ class Past:
         self._kept, self._judging, self._since = kept, judging, since
 
     def scan(self) -> None:
-        """The rules judge each session that is new or changed. What failed for a moment is read again the
-        next time; until then what was found before stays.
+        """The rules judge each session that is new or changed. A session that failed for a moment is read
+        again the next time; until then its earlier results stay.
         """
         self._kept.tidy()
         progress, by, stops = Progress(len(self.sessions)), self._judging.by(RULES), 0
@@ -355,7 +357,7 @@ class Past:
         return sorted(found, key=lambda each: each["file"])
 
     def estimate(self, asker: Asker) -> Estimate:
-        """What the rules' results say is left to ask."""
+        """The stops left to ask, by the rules' results."""
         left = [r for _, mark, r in self.results(RULES) if r.asks and self._paid(asker.name, mark) is None]
         stops, tokens = len(left), sum(r.tokens for r in left)
         usd = estimate_usd(asker.name, asker.model, tokens * LOOKS, stops * LOOKS * TOKENS_OUT)
@@ -407,7 +409,7 @@ class Past:
         return 0
 
     def quality(self, judge: str) -> Precision:
-        """What the person's answers show of the feedbacks that would have been sent."""
+        """The person's answers on the feedbacks that would have been sent."""
         sent = [mark for _, mark, r in self.results(judge) if r.feedback]
         return precision(sent, self._answers(judge))
 
@@ -468,7 +470,7 @@ class Past:
         return _OPINION.decode(paid.opinion) if paid is not None and paid.opinion else None
 
     def _is_open(self, session: Session, judge: str) -> bool:
-        """Whether a stop of the session has no result of this judge yet."""
+        """Says whether a stop of the session has no result of this judge yet."""
         return any(
             self._paid(judge, mark) is None
             for mark, raw in self._stops(session).items()
@@ -486,7 +488,7 @@ class _NotAgreedError(Exception):
 
 
 def _slim(opinion: Opinion) -> str:
-    """What is needed to decide again: the replies' figures without their prompts and evidence."""
+    """The parts for deciding again: the replies' figures without their prompts and evidence."""
     prompts = tuple(replace(p, text="", system="", evidence=None, schema=None) for p in opinion.prompts)
     return _encode(replace(opinion, prompts=prompts)).decode()
 

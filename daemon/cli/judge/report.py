@@ -1,4 +1,4 @@
-"""What ``reflectd judge --past`` says to a person. Pure: a report in, lines out."""
+"""The report of ``reflectd judge --past`` for a person. Pure: a report in, lines out."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _a_day(report: Report, paint: Paint) -> list[str]:
 
 
 def day_lines(report: Report) -> list[tuple[str, str]]:
-    """What it takes a day, counted over the days on which an agent stopped."""
+    """The cost of a day, over the days on which an agent stopped."""
     if not report.days:
         return []
     total, days = report.total, report.days
@@ -158,12 +158,12 @@ def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: 
 
 
 def usd(c: Count) -> str:
-    """What is known of the cost; a ``+`` where a price is unknown."""
+    """The known cost; a ``+`` where a price is unknown."""
     return f"{c.cost:.2f}{'+' if c.unpriced else ''}"
 
 
 def _quality(quality: Precision, paint: Paint) -> list[str]:
-    """What the person's own answers show so far."""
+    """The person's own answers so far."""
     if quality.share.of or quality.unknown:
         return [
             *paint.row("", f"By your answers: {quality.sentence}.", "  "),
@@ -179,7 +179,7 @@ def _quality(quality: Precision, paint: Paint) -> list[str]:
 
 
 def proposal(quality: Precision) -> str:
-    """What follows for the setting, which only the person changes."""
+    """The proposal for the setting, which only the person changes."""
     if quality.proposes == "act":
         return 'That is enough for judge.mode = "act" (`reflectd config set judge.mode act`).'
     return (

@@ -43,7 +43,7 @@ OLD: Final = (
 
 
 def is_transcript_file(path: Path) -> bool:
-    """Whether the file is a transcript of Claude Code or a rollout of Codex, by its name or its first
+    """Says whether the file is a transcript of Claude Code or a rollout of Codex, by its name or its first
     lines.
     """
     from ...hosts.claude_code.transcript import is_transcript

@@ -67,7 +67,7 @@ class Found:
 
     @property
     def about(self) -> Json:
-        """What is told of it."""
+        """Its account for the person."""
         return {
             "session": self.past.session, "host": self.host, "at": self.past.at, "title": self.past.title
         }  # fmt: skip
@@ -87,9 +87,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Run:
-    """What came of it so far. ``spent``: USD, and tokens at an unknown price. ``stopped``: why it ended
-    early.
-    """
+    """The results so far. ``spent``: USD, and tokens at an unknown price. ``stopped``: why it ended early."""
 
     sessions: list[Json] = field(default_factory=list)
     spent: Json = field(default_factory=lambda: {"usd": 0.0, "tokens": 0})
@@ -298,7 +296,7 @@ def _object(plan: Plan, ran: Run) -> Json:
 
 
 def estimate(plan: Plan, paint: Paint) -> list[str]:
-    """What would be done and what it would cost at most."""
+    """The plan and its highest cost."""
     told, chosen = plan.told, plan.chosen
     lines = paint.row("", paint(f"past sessions of {place(plan.project)}", "bold"), "  ")
     what = count(len(chosen), "session")
@@ -368,7 +366,7 @@ def _cost(ran: Run) -> str:
 
 
 def end(plan: Plan, ran: Run, paint: Paint) -> list[str]:
-    """What came of all of it, and what to do next."""
+    """The results of all of it, and the next command."""
     states = Counter(s["state"] for s in ran.sessions)
     done, new, confirmed = states["learned"] + states["failed"], ran.number("new"), ran.number("confirmed")
     said = f"looked back on {count(done, 'session')}: {count(new, 'new text')}, {confirmed} confirmed"

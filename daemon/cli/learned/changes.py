@@ -1,9 +1,9 @@
-"""Changes of what was learned, by a person: add, approve, forget, undo.
+"""A person's changes of learned texts: add, approve, forget, undo.
 
-What makes a text count is a person's word, so approving and forgetting ask on a terminal, and no flag answers
-in their place: an agent could set it. What is added without a terminal waits. Rules and preferences are
-changed as ``reflectd reflect`` changes them. Every change of a file is kept, and ``undo`` takes it back while
-nobody edited the file since.
+A text counts by a person's word, so approving and forgetting ask on a terminal, and no flag answers in their
+place: an agent could set it. A text that is added without a terminal waits. Rules and preferences are changed
+as ``reflectd reflect`` changes them. Every change of a file is kept, and ``undo`` takes it back while nobody
+edited the file since.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ def _settle(about: About, r: Record, *, yes: bool) -> None:
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
-    """Whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show what
-    would be asked. Raises ``UserError`` without a terminal.
+    """Says whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show
+    what would be asked. Raises ``UserError`` without a terminal.
     """
     if args.json:
         print_json({"changed": False, "records": [r.as_json() for r in records]})

@@ -223,7 +223,7 @@ class About:
         return place(self.rules.project)
 
     def get(self, route: str, **query: object) -> Json:
-        """What the daemon says; the route begins with the feature. Raises ``Unavailable``."""
+        """The daemon's answer; the route begins with the feature. Raises ``Unavailable``."""
         asked = urlencode({"directory": str(self.rules.project), **query})
         return request(find_socket(self.where), "GET", f"/v1/features/{route}?{asked}")
 
@@ -307,7 +307,7 @@ def _nothing(about: About, hidden: int) -> str:
 
 
 def lines_of(records: list[Record], paint: Paint) -> list[str]:
-    """What is in use by kind, then what waits, what is kept but given to no agent, and what is gone."""
+    """The texts in use by kind, then those that wait, those given to no agent, and those that are gone."""
     groups: list[tuple[str, list[Record]]] = [
         (HEADINGS[kind], [r for r in records if r.kind == kind and r.state == "in use" and r.how])
         for kind in KINDS
@@ -375,7 +375,7 @@ def shown(args: argparse.Namespace) -> int:
 
 
 def reported(args: argparse.Namespace) -> int:
-    """What the verdicts were with each point and lesson, and without."""
+    """The verdicts with each point and lesson, and without."""
     about = About.of(args)
     if not about.where.database.is_file():
         raise Unavailable("nothing was judged on this machine yet")
@@ -426,7 +426,7 @@ def offer_here(settings: Settings, where: Paths, known: Container[str] = ()) -> 
 
 
 def offer(project: Path, book: ProjectPlaybook) -> str:
-    """What a person may do with the ACE plugin's playbook of this project, in words; "" when there is none,
+    """The person's choices about the ACE plugin's playbook of this project, in words; "" when there is none,
     or when it says nothing new. Never raises.
     """
     if book.named == ACE or book.problem(ACE):

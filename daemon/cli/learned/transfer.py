@@ -1,7 +1,7 @@
-"""What was learned, taken out of a project and brought into another one: ``export`` and ``import``.
+"""Learned texts taken out of a project and brought into another one: ``export`` and ``import``.
 
-Nobody here vouches for what is brought in: it waits until the person approves it. A playbook is taken over in
-any form that was ever written, also the ACE plugin's.
+Nobody here vouches for imported texts: they wait until the person approves them. A playbook is taken over in
+any older form, also the ACE plugin's.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def _one(decisions: Decisions, asks: Sequence[Proposal], *, why: str) -> Outcome
 
 
 def _asked(decisions: Decisions, p: Proposal, *, back: bool = False, why: str = "") -> Outcome | None:
-    """Ask one question, and do what is answered; None when the person went back (``back``: they may). What
-    contradicts a new rule is asked about next.
+    """Ask one question, and carry out the answer; None when the person went back (``back``: they may). A
+    contradiction of a new rule is asked about next.
     """
     _print([*lines(p), *_goes_to(decisions, p)])
     options = [*_options(p), *([BACK] if back else [])]

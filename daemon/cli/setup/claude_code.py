@@ -139,7 +139,7 @@ def remove_command(env: Mapping[str, str], settings: Path, *, dry_run: bool = Fa
 
 
 def is_our_command(env: Mapping[str, str], file: Path) -> bool:
-    """Whether it is our command, as some ``setup`` wrote it."""
+    """Says whether it is our command, as some ``setup`` wrote it."""
     if file.is_symlink() or not commands.is_ours(file):
         return False
     return edit.before(env, file) == (True, None) or read(file) == shipped(SHIPPED).read_bytes()
@@ -316,7 +316,7 @@ def _keeps_out(settings: Mapping[str, Any], folders: Sequence[str]) -> str:
 
 
 def _is_listed(sources: object, folder: str) -> bool:
-    """Whether a list of marketplaces names the folder, by its path or by a pattern."""
+    """Says whether a list of marketplaces names the folder, by its path or by a pattern."""
     for source in sources if isinstance(sources, list) else ():
         match source:
             case {"source": "directory", "path": str(path)} if path == folder:

@@ -94,7 +94,7 @@ def find(env: Mapping[str, str]) -> str:
 
 
 def _ask_trust(args: argparse.Namespace, env: Mapping[str, str]) -> str:
-    """Has Codex note that the person trusts our hooks, if they say so. What became of it, in words."""
+    """Has Codex note that the person trusts our hooks, if they say so. Returns the outcome in words."""
     program, yes = find(env), args.yes
     if not program:
         return f"Codex does not trust the hooks yet: {BY_HAND}"
@@ -140,15 +140,15 @@ def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
 
 
 def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
-    """What is ours in the files of hooks, and how each is taken out."""
+    """Our hooks in the files of hooks, and how each is taken out."""
     for file in dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)]):
         if file.name == NAME and names_us(file):
             yield file, "our hooks", partial(disconnect, env, file)
 
 
 def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """What keeps Codex from running our hooks, by the files alone: that a hook was edited since it was
-    trusted only Codex can say (``trusted``).
+    """The reason why Codex runs none of our hooks, by the files alone: only Codex can say that a hook was
+    edited since it was trusted (``trusted``).
     """
     noted = set[tuple[Path, str]]()
     with suppress(UserError, Unavailable):
@@ -166,14 +166,14 @@ def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
 
 
 def names_us(file: Path) -> bool:
-    """Whether the file has a hook of ours. One that can't be read counts as one that has none."""
+    """Says whether the file has a hook of ours. One that can't be read counts as one that has none."""
     with suppress(UserError, Unavailable, OSError):
         return file.is_file() and names_us_in(read_text(file))
     return False
 
 
 def names_us_in(text: str) -> bool:
-    """Whether a hook of ours is in the text."""
+    """Says whether a hook of ours is in the text."""
     with suppress(UserError):
         return any(_is_ours(group) for groups in _events(text).values() for group in groups)
     return False

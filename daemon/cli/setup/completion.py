@@ -98,7 +98,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """What may follow ``before``, with its help; ``:folder`` and ``:file`` stand for the shell's own."""
+    """The words that may follow ``before``, with their help; ``:folder`` and ``:file`` stand for the shell's
+    own.
+    """
     from ..main import build
     from ..verbs import BELOW, OLDER, VERBS
 
@@ -145,7 +147,7 @@ def _parser(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Argum
 
 
 def _values(action: argparse.Action, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """What an argument may be: its choices, a setting, a session, or a file of the shell's."""
+    """The values of an argument: its choices, a setting, a session, or a file of the shell's."""
     setting = SETTINGS.get(action.dest.removeprefix("set:"))
     named = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     kind = "session" if action.option_strings == ["--session"] else _KINDS.get(named, "")

@@ -87,7 +87,9 @@ def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
 
 
 def refresh_all(env: Mapping[str, str]) -> list[str]:
-    """Bring all copies up to date; the hosts whose copy changed. What fails is said, and stops nothing."""
+    """Bring all copies up to date; returns the hosts whose copy changed. A failure is told, and stops
+    nothing.
+    """
     changed = []
     for host in SHIPPED:
         try:
@@ -109,7 +111,7 @@ def remove_unused(env: Mapping[str, str], host: str, settings: Iterable[Path]) -
 
 
 def names(settings: Path, folder: Path) -> bool:
-    """Whether the settings file names the folder, or cannot be read."""
+    """Says whether the settings file names the folder, or cannot be read."""
     try:
         text = read(settings).decode("utf-8", "replace")
     except (UserError, Unavailable):
@@ -163,7 +165,7 @@ def _differs(wanted: Mapping[Path, _File], folder: Path) -> bool:
 
 
 def _other(file: _File, copy: Path) -> bool:
-    """Whether the copy has other bytes, can't be run as the file can, or may be written by others."""
+    """Says whether the copy has other bytes, can't be run as the file can, or may be written by others."""
     mode = copy.stat().st_mode
     return file.data != copy.read_bytes() or file.mode & 0o100 > mode & 0o100 or bool(mode & 0o022)
 

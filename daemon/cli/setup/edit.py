@@ -46,7 +46,7 @@ Action = Literal["created", "added", "replaced", "removed", "deleted", "restored
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What became of a file beside the settings. ``told``: what the person reads, "" for nothing."""
+    """The outcome for a file beside the settings. ``told``: the text for the person, "" for nothing."""
 
     told: str = ""
     changed: bool = False
@@ -57,8 +57,8 @@ NOTHING: Final = Extra()
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done, or would be done. ``copied``: the plugin's copy was made or brought up to date.
-    ``command``: what became of the bare `/reflect`. ``note``: what else the person reads.
+    """The steps that were or would be done. ``copied``: the plugin's copy was made or brought up to date.
+    ``command``: the outcome for the bare `/reflect`. ``note``: more text for the person.
     """
 
     file: Path
@@ -88,7 +88,7 @@ class Written:
     problem: str = ""
 
     def as_json(self, *keys: str) -> dict[str, object]:
-        """What became of some of them."""
+        """The outcome for some of them."""
         backup = str(self.backup) if self.backup else None
         more = {"file": str(self.file), "diff": self.diff, "backup": backup, "warnings": self.notes}
         return {"changed": not self.changed.isdisjoint(keys), **more}
@@ -170,7 +170,7 @@ def diff(file: Path, old: str, new: str) -> str:
 
 def write(env: Mapping[str, str], file: Path, old: bytes, data: bytes, now: Clock) -> Path | None:
     """Keep the file, which was read as ``old``, then replace it. Returns the backup, None when there was no
-    file. What somebody saved meanwhile stays, and is ``Unavailable``.
+    file. A save by somebody meanwhile stays, and is ``Unavailable``.
     """
     there = file.exists()
     made = [] if there else make_folder(file.parent)
@@ -201,13 +201,13 @@ def edited_files(env: Mapping[str, str]) -> list[Path]:
 
 
 def first(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
-    """Whether there was no file before our first edit, and what it was: None also where nothing is kept."""
+    """(There was no file before our first edit, the file then): None also where nothing is kept."""
     backups = kept(env, file)
     return any(map(_is_none, backups)), _content(backups[0]) if backups else None
 
 
 def before(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
-    """Whether nobody edited the file since our last edit, and what it was before that: None is no file."""
+    """(Nobody edited the file since our last edit, the file before that): None is no file."""
     newest = kept(env, file)[-1:]
     if not newest or not _is_untouched(env, file):
         return False, None
@@ -216,7 +216,7 @@ def before(env: Mapping[str, str], file: Path) -> tuple[bool, bytes | None]:
 
 def put_back(env: Mapping[str, str], file: Path, old: bytes, data: bytes | None) -> None:
     """Make the file, which was read as ``old``, ``data`` again, or remove it with the empty folders that were
-    made for it. All its backups are removed too. What somebody saved meanwhile stays, and is ``Unavailable``.
+    made for it. All its backups are removed too. A save by somebody meanwhile stays, and is ``Unavailable``.
     """
     from ...files.safe import CHANGED, holds, write_atomic
 
@@ -313,7 +313,7 @@ def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
 
 
 def _is_untouched(env: Mapping[str, str], file: Path) -> bool:
-    """Whether the file is as we wrote it. opencode itself adds the member ``$schema`` to a file that has
+    """Says whether the file is as we wrote it. opencode itself adds the member ``$schema`` to a file that has
     none: that is no edit.
     """
     try:

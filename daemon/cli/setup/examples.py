@@ -53,10 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _runs(file: Path) -> bool:
-    """Whether it is a script, and no module of one."""
+    """Says whether it is a script, and no module of one."""
     return file.read_text("utf-8").startswith("#!")
 
 
 def _summary(file: Path) -> str:
-    """What the script says of itself first."""
+    """The script's first words on itself."""
     return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition(":")[0]

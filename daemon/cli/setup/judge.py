@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
 
 def is_open(settings: Settings) -> bool:
-    """Whether nobody chose yet who judges Claude Code's sessions."""
+    """Says whether nobody chose yet who judges Claude Code's sessions."""
     return settings.judge.of(HOST) == ("judge.provider", "auto")
 
 
@@ -97,8 +97,8 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _of_the_last(settings: Settings, name: str) -> dict[str, Value]:
-    """What takes the address of the judge of before away, so that it does not become a fallback of opencode.
-    An address that serves opencode too stays.
+    """Takes away the address of the earlier judge, so that it does not become a fallback of opencode. An
+    address that serves opencode too stays.
     """
     last = settings.judge.claude_code
     if last == name or settings.judge.provider != "auto" or last not in settings.apis:
@@ -108,7 +108,7 @@ def _of_the_last(settings: Settings, name: str) -> dict[str, Value]:
 
 
 def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:
-    """What a person has to know about the judge in force: where its key is read, whether it has a login."""
+    """Notes for the person on the judge in force: where its key is read, whether it has a login."""
     api = settings.apis.get(judging.chosen) if judging.setting == SETTING else None
     if api is not None and api.base_url and not api.key_env:
         return [f"asks {api.model} at {_shown(api.base_url)} (`reflectd config set {judging.chosen}.model`)"]
@@ -229,8 +229,9 @@ def _first_model(port: int) -> str:
 
 
 def login_of(settings: Settings, env: Mapping[str, str]) -> str:
-    """Whether the Claude Code that would judge is logged in, as it says itself; "" where it says nothing, and
-    where its login is a token, which is looked at elsewhere. One that never ran is not run: it would write.
+    """Says whether the Claude Code that would judge is logged in, as it says itself; "" where it says
+    nothing, and where its login is a token, which is looked at elsewhere. One that never ran is not run: it
+    would write.
     """
     from ...llm.claude_cli import child_env, find
     from .claude_code import config_folder

@@ -1,4 +1,4 @@
-"""Whether reflectd learns: the first question of ``reflectd setup``, and ``--learning on|off``.
+"""Says whether reflectd learns: the first question of ``reflectd setup``, and ``--learning on|off``.
 
 It is off until a person says yes, also after an upgrade. Who never answered is asked once, on a terminal, in
 one sentence; ``?`` says what it costs, where the text goes and what is written. The answer is two settings in
@@ -36,7 +36,7 @@ FAILED: Final = (
 
 
 def is_answered(settings: Settings) -> bool:
-    """Whether a person said yes or no."""
+    """Says whether a person said yes or no."""
     return not unanswered(settings)
 
 
@@ -46,7 +46,7 @@ def unanswered(settings: Settings) -> tuple[str, ...]:
 
 
 def in_words(settings: Settings) -> str:
-    """Whether it learns, and what that may cost."""
+    """Says whether it learns, and the likely cost."""
     most = f"at most {settings.spend.learning_percent} % of what judging costs"
     points, lessons = settings.playbook.enabled, settings.memory.enabled
     left = unanswered(settings)
@@ -79,7 +79,7 @@ def ask(settings: Settings, env: Mapping[str, str]) -> bool:
 
 
 def _more(settings: Settings, env: Mapping[str, str]) -> str:
-    """What it costs, where the text goes, and what is written."""
+    """Its cost, where the text goes, and its files."""
     who = "; ".join(f"{HOSTS[host]}: {names(j)}" for host, j in found(settings, env, by_host=True).items())
     return (
         f"  cost     It {USUAL} {FAILED} In seven days that is at most {settings.spend.learning_percent} % "

@@ -89,7 +89,7 @@ def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
 
 
 def _edit(file: Path, old: str, line: str, mine: list[str], wants_mcp: bool | None) -> tuple[Action, str]:
-    """What is done, and the new text. ``wants_mcp``: None leaves our MCP server as it is."""
+    """The step, and the new text. ``wants_mcp``: None leaves our MCP server as it is."""
     from ...files.jsonc import add_plugin, replace_plugin
 
     action: Action = "replaced" if mine else "added"

@@ -396,7 +396,7 @@ def _as_json(
     values: Mapping[str, Value],
     state: Written,
 ) -> dict[str, Any]:
-    """What was done, for a script."""
+    """The steps, for a script."""
     back = args.remove or args.undo
     each = []
     for host, report in reports.items():
@@ -474,7 +474,7 @@ def _tell_next(
 
 
 def _connected(env: Mapping[str, str]) -> bool:
-    """Whether each agent that is there loads us."""
+    """Says whether each agent that is there loads us."""
     return all(agent.loads for agent in agents.look(env, Path.cwd()) if agent.program)
 
 

@@ -300,7 +300,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
 
 
 def _preferences(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
-    """What nobody vouches for yet, for a script."""
+    """The preferences that nobody vouches for yet, for a script."""
     from ...learning.state import ReflectState
 
     unknown, _ = _unknown(folder, ReflectState(state_dir, folder))

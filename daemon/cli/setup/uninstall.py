@@ -112,7 +112,9 @@ def folders(env: Mapping[str, str], where: Paths, *, keep_config: bool) -> Itera
 
 
 def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
-    """What stays: the files of projects, what a person added to our folders, and lines in start-up files."""
+    """The rest that stays: the files of projects, a person's files in our folders, and lines in start-up
+    files.
+    """
     from ...store.readonly import ReadOnly
     from ...store.sessions import folders_of
 
@@ -187,7 +189,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, ask, remove. What can't be removed does not keep the rest."""
+    """List, ask, remove. An item that can't be removed does not keep the rest."""
     where = _where(args)
     found = [
         *settings(os.environ, Path.cwd()),

@@ -153,7 +153,7 @@ def _sentences(groups: list[Json], paint: Paint) -> list[str]:
 
 
 def worked(agent: Json) -> str:
-    """What the agent's own work cost, in a few words."""
+    """The cost of the agent's own work, in a few words."""
     if not agent.get("tokens"):
         return "its host does not tell the cost"
     price = f"{agent['usd']:.4f} USD" if agent["usd"] is not None else "price unknown"
@@ -161,7 +161,7 @@ def worked(agent: Json) -> str:
 
 
 def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
-    """What judging cost in the last 24 hours, what a person asked for besides, and the limits."""
+    """The cost of judging in the last 24 hours, of asked work besides, and the limits."""
     usd = f"{spent['usd']:.4f} of {limits['cents_per_day'] / 100:.2f} USD"
     tokens = f"{spent['unpriced_tokens']:,} of {limits['tokens_per_day']:,} tokens at an unknown price"
     return [
@@ -172,7 +172,7 @@ def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
 
 
 def _month(months: list[Json], limits: Json, paint: Paint) -> list[str]:
-    """What this month cost and is expected to cost, a line for each currency."""
+    """This month's cost and expected cost, a line for each currency."""
     told = []
     for m in months:
         over = f", {more}" if (more := dear(m, limits)) else ""

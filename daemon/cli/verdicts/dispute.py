@@ -192,7 +192,7 @@ def _dispute(args: argparse.Namespace) -> int:
 
 
 def _taken_back(socket: Path, session: str) -> None:
-    """What the wrong verdict taught is taken back, where a daemon knows of it."""
+    """The wrong verdict's lessons are taken back, where a daemon knows of it."""
     from ...files.cases import TAUGHT
 
     for feature, route in TAUGHT:

@@ -156,7 +156,7 @@ def _round(r: Json, paint: Paint, width: int, numbers: int, states: int) -> list
 
 
 def _gist(r: Json) -> str:
-    """What was missing, else the feedback or the reason."""
+    """The missing items, else the feedback or the reason."""
     missing = [str(m["item"]) for m in r.get("missing") or []]
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     return f"{missing[0]}{more}" if missing else gist(r)

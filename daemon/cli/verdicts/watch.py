@@ -242,7 +242,7 @@ def _folder(args: argparse.Namespace, where: Paths) -> str:
 
 
 def _watched(args: argparse.Namespace, folder: str) -> str:
-    """What is watched, in words. A session need not be known yet."""
+    """The watched sessions, in words. A session need not be known yet."""
     place = folder or "every folder"
     return f"sessions whose id begins with {args.session} in {place}" if args.session else place
 
@@ -321,7 +321,7 @@ def told(entry: Json, paint: Paint, *, everywhere: bool = False) -> str:
 
 
 def _what(entry: Json, paint: Paint) -> str:
-    """What happened in the session."""
+    """The event in the session, in words."""
     if entry.get("kind") == "skip":
         guard, why = short(entry.get("guard", ""), 30), short(entry.get("reason", ""), 100)
         return paint(f"left alone: {guard}, {why}", "dim")

@@ -103,7 +103,7 @@ def _round(text: str) -> int:
 
 
 def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
-    """What ``engine.history.explain`` finds, with ``project``, ``elsewhere``, ``guard``, ``case`` and
+    """The result of ``engine.history.explain``, with ``project``, ``elsewhere``, ``guard``, ``case`` and
     ``case_file``. Where the database has nothing of this project or session, the newest case file upward.
     """
     from ...engine.history import explain
@@ -148,7 +148,7 @@ def folder_of(found: Json) -> str:
 
 
 def is_inside(folder: str, project: Path) -> bool:
-    """Whether a session's folder is this one or below it. One that is not known is."""
+    """Says whether a session's folder is this one or below it. One that is not known is."""
     return not folder or Path(folder).is_relative_to(project)
 
 

@@ -77,7 +77,7 @@ class MiniLM:
 
     @property
     def loaded(self) -> bool:
-        """Whether the model is in memory."""
+        """Says whether the model is in memory."""
         return self._loaded is not None
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:

@@ -65,7 +65,7 @@ class Embedder(Protocol):
 
     @property
     def loaded(self) -> bool:
-        """Whether the next call needs nothing that takes long before it."""
+        """Says whether the next call needs nothing that takes long before it."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -99,7 +99,7 @@ class Embeddings:
 
     @property
     def loaded(self) -> bool:
-        """Whether the next text takes no more than its own time: a model that was idle for long is gone."""
+        """Says whether the model is in memory. One that was idle for long is gone."""
         return self._made is not None and self._made.loaded
 
     async def warm(self) -> None:

@@ -35,13 +35,13 @@ def cites(text: str, folder: str) -> tuple[str, ...]:
 
 
 def stand(names: Iterable[str], folders: Iterable[str]) -> bool:
-    """Whether each of these names is in one of the folders."""
+    """Says whether each of these names is in one of the folders."""
     roots = [folder for folder in folders if folder]
     return all(any(is_there(root, name) for root in roots) for name in names)
 
 
 def is_there(root: str, name: str) -> bool:
-    """Whether a path or a command line can be used in this folder."""
+    """Says whether a path or a command line can be used in this folder."""
     first, _, rest = name.partition(" ")
     if not rest:
         return Path(root, name).exists()

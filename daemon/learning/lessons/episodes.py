@@ -155,8 +155,8 @@ def shortened(text: str, most: int = CHARS) -> str:
 
 
 def may_show(episode: Episode, project: str) -> bool:
-    """Whether its lesson may be put in front of an agent in this project. A quarantined one may where it was
-    learned, when a row of its own case proves the failure.
+    """Says whether its lesson may be put in front of an agent in this project. A quarantined one may where it
+    was learned, when a row of its own case proves the failure.
     """
     proven = episode.state == "quarantined" and episode.proof != "" and not episode.theirs
     here = proven and project == episode.project != ""
@@ -164,8 +164,8 @@ def may_show(episode: Episode, project: str) -> bool:
 
 
 def confirms(new: Episode, old: Episode) -> bool:
-    """Whether a new episode shows by a row that an older one of another session was right: both hung on the
-    same check, in the same project.
+    """Says whether a new episode shows by a row that an older one of another session was right: both hung on
+    the same check, in the same project.
     """
     same = new.project == old.project and new.session != old.session and old.vouched
     return same and bool(new.proof) and not set(new.triggers).isdisjoint(old.triggers)

@@ -60,7 +60,7 @@ class Memory(Feature):
 
     @property
     def enabled(self) -> bool:
-        """Whether the person switched it on."""
+        """Says whether the person switched it on."""
         return self._world.settings.memory.enabled
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:

@@ -200,8 +200,9 @@ class GiveLessons:
 
 
 def mark(state_dir: Path, session: str, *, waits: bool) -> None:
-    """Whether a lesson waits for this session: one empty file. ``hook.sh`` asks the daemon at a tool call
-    only where there is one, so a session without lessons costs no request. Blocks. Raises ``Unavailable``.
+    """Says whether a lesson waits for this session: one empty file. ``hook.sh`` asks the daemon at a tool
+    call only where there is one, so a session without lessons costs no request. Blocks. Raises
+    ``Unavailable``.
     """
     if not 0 < len(session) <= 100 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in session):
         return  # no name of a file, or that of another one

@@ -93,16 +93,16 @@ class EpisodeJobs:
 
     @property
     def over_limit(self) -> bool:
-        """Whether the limit on spending was reached when it last asked."""
+        """Says whether the limit on spending was reached when it last asked."""
         return OVER_LIMIT in self._silent
 
     @property
     def degraded(self) -> bool:
-        """Whether a model that is set up did not answer when it last asked."""
+        """Says whether a model that is set up did not answer when it last asked."""
         return bool(self._silent) and not self.over_limit and NOBODY not in self._silent
 
     def on(self, directory: str, host: str) -> bool:
-        """Whether sessions of this host teach anything here. A project may only switch it off."""
+        """Says whether sessions of this host teach anything here. A project may only switch it off."""
         settings = self._world.project(directory)
         on = self._world.settings.memory.enabled and settings.enabled and settings.memory.enabled
         return on and self._world.calls.models(host)

@@ -205,7 +205,7 @@ def or_whole(text: str) -> Reflection:
 
 
 def should_reflect(reward: float | None, threshold: float = THRESHOLD) -> bool:
-    """Whether a reward is so low that a lesson is drawn."""
+    """Says whether a reward is so low that a lesson is drawn."""
     return reward is not None and reward < threshold
 
 

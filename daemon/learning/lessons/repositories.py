@@ -89,7 +89,7 @@ def _place(url: str) -> str:
 
 
 def _names(folder: Path, top: Path) -> bool:
-    """Whether the git folder of a linked worktree leads back to it."""
+    """Says whether the git folder of a linked worktree leads back to it."""
     try:
         said = read_text(folder / "gitdir", LINK_BYTES, follow=False)
     except (OSError, ValueError):

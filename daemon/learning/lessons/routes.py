@@ -80,7 +80,7 @@ class Take(Struct):
 
 
 class Settle(Struct):
-    """Whether these lessons count from now on."""
+    """Says whether these lessons count from now on."""
 
     ids: Annotated[list[str], Meta(min_length=1, max_length=MOST)]
     yes: bool

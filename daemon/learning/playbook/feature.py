@@ -201,7 +201,7 @@ class Playbook(Feature):
         return self.book(project).best(tables.confirmed(self._world.db, project)) if project else []
 
     def gives(self, directory: str) -> bool:
-        """Whether sessions in this project are given points, whoever judges: that needs no model."""
+        """Says whether sessions in this project are given points, whoever judges: that needs no model."""
         if not self._world.settings.playbook.enabled:  # a project may only switch it off
             return False
         settings = self._world.project(directory)
@@ -601,5 +601,5 @@ def near(rows: Sequence[Sequence[float]], threshold: float) -> tuple[tuple[int, 
 
 
 def held_out(session: str, percent: int) -> bool:
-    """Whether this session is one of those that are offered no points. The same answer each time."""
+    """Says whether this session is one of those that are offered no points. The same answer each time."""
     return bool(percent) and int(sha256(session.encode()).hexdigest()[:8], 16) % 100 < percent

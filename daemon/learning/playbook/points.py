@@ -302,7 +302,7 @@ def short(value: object) -> str:
 
 
 def harms(point: Mapping[str, Any]) -> bool:
-    """Whether the point is to be dropped: it harmed at least three times, and more often than it helped."""
+    """Says whether to drop the point: it harmed at least three times, and more often than it helped."""
     helpful, harmful = point.get("helpful", 0), point.get("harmful", 0)
     return bool(harmful >= LEAST_HARMFUL and harmful > helpful)
 

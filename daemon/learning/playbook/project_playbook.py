@@ -178,7 +178,7 @@ class Known:
             del self.approved[next(iter(self.approved))]
 
     def is_approved(self, text: str) -> bool:
-        """Whether a person wrote or approved exactly this text."""
+        """Says whether a person wrote or approved exactly this text."""
         return known_as(text) in self.approved
 
 
@@ -373,11 +373,11 @@ class OwnWords:
         self._files, self._settled = folded("\n".join(files)), set(map(folded, settled))
 
     def holds(self, text: str) -> bool:
-        """Whether one of the files says it."""
+        """Says whether one of the files says it."""
         return folded(text) in self._files
 
     def blocked(self, text: str) -> bool:
-        """Whether it says what the person dismissed, or what is a rule of theirs by now."""
+        """Says whether it says what the person dismissed, or what is a rule of theirs by now."""
         return folded(text) in self._settled
 
     def objection(self, text: str, harms: bool = False) -> str:

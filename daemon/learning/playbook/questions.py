@@ -91,7 +91,7 @@ class Stretch:
 
     @property
     def teaches(self) -> bool:
-        """Whether it is worth a question: something was cited, it went badly, or some work was done."""
+        """Says whether it is worth a question: something was cited, it went badly, or some work was done."""
         low = self.lowest is not None and self.lowest < LOW
         return bool(self.cited) or low or self.evidence.tool_calls >= CALLS
 
