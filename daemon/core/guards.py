@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What judging cost so far, in USD. ``tokens``: those used today by models whose price is unknown."""
+    """The cost of judging so far, in USD. ``tokens``: those used today by models whose price is unknown."""
 
     today: float = 0.0
     session: float = 0.0

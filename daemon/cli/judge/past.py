@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
         try:
             return _run(args, past, settings, where)
         except KeyboardInterrupt:
-            say("Stopped. What was judged is kept; run it again to go on.", sys.stderr)
+            say("Stopped. Judged stops are kept; run it again to go on.", sys.stderr)
             return 130
 
 
@@ -398,7 +398,7 @@ class Past:
                     say(f"left out: {plain(s.name)}: {plain(s.why(e))}", sys.stderr)
         except Ended as e:
             progress.clear()
-            say(f"It ended early: {plain(e)}. What was judged is kept; run it again to go on.")
+            say(f"It ended early: {plain(e)}. Judged stops are kept; run it again to go on.")
             return 1
         finally:
             progress.clear()

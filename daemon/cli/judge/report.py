@@ -49,7 +49,7 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
     found += ["", *_groups(report, paint)]
     found += _severities(report, paint)
     found += _a_day(report, paint)
-    found += ["", *paint.row("", paint("What came next (a sign, not the truth)", "bold"), "  ")]
+    found += ["", *paint.row("", paint("Your next message (a sign, not the truth)", "bold"), "  ")]
     found += _signs(report, paint)
     found += _table("by project", _named(report), report, paint)
     found += _table("by week", report.by_week(), report, paint)

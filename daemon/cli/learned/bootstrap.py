@@ -323,7 +323,7 @@ def estimate(plan: Plan, paint: Paint) -> list[str]:
     lines += paint.row("  asked     ", "; ".join(dict.fromkeys(_model(m) for m in told["models"])))
     ends = f"it ends before {most} in 24 hours, with what judging cost ({used} so far)"
     lines += paint.row("  limits    ", ends)
-    kept = "What it learns is kept apart until a later session shows that it is true, or you approve it."
+    kept = "New texts are kept apart until a later session shows that they are true, or you approve them."
     return [*lines, *paint.row("  ", kept)]
 
 

@@ -461,7 +461,7 @@ def _tell_next(
     steps = ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []
     if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
-        say("Whether it learns and who judges stays as you said: `reflectd config --changed`.")
+        say("Learning and the judge stay as you said: `reflectd config --changed`.")
     if steps:
         say(f"Next: {', then '.join(steps)}.")
     elif state.changed:

@@ -132,7 +132,7 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
         shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
     sums = found["spent_24h"], found["asked_24h"]
     last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], found["limits"], paint)]
-    return [f"What judging cost: {what}{when}", *shown, *last]
+    return [f"Cost of judging: {what}{when}", *shown, *last]
 
 
 def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
