@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from bench.stand import Json, Table
 
@@ -30,7 +32,7 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the file."""
-        path.write_text(json.dumps({"form": FORM, **asdict(self)}, indent=1) + "\n", "utf-8")
+        path.write_text(json.dumps({"form": FORM, **to_builtins(self)}, indent=1) + "\n", "utf-8")
 
 
 def load(path: Path) -> Run:

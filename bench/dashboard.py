@@ -13,12 +13,12 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.stand import Connection, Failed, Server, Table, median, percentile
 from daemon.core.session import Session

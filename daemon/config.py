@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from .core.errors import UserError, words
 from .core.settings import (

@@ -9,9 +9,10 @@ setting of reflectd is a ``UserError``, because the daemon and its clients start
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from .core.errors import UserError
 
@@ -35,8 +36,7 @@ _IN_CHECKOUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """Every path of one user's daemon. Writers make folders 0700 and files 0600."""
 
     state_dir: Path

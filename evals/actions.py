@@ -12,12 +12,13 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from daemon import paths
 from daemon.compaction import case as compaction
@@ -60,8 +61,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     seen: stuck.Seen | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What was expected and what came; ``got`` is "" where a reply could not be used. ``by``: a rule's or a
     model's answer.
     """

@@ -11,11 +11,12 @@ import argparse
 import asyncio
 import json
 import sys
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from daemon import paths
 from daemon.core.errors import UserError
@@ -49,8 +50,7 @@ INCOMPLETE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A prompt that was asked: its purpose and its tokens."""
 
     purpose: str

@@ -14,10 +14,12 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from daemon import config, log, paths
 from daemon.core.errors import ReflectdError, UserError
@@ -44,8 +46,7 @@ PRECISION = {"incomplete": 0.90, "complete": 0.85}  # by rules, on the held-out 
 HELD_OUT = "this opens the held-out part (fresh), once: no rule or prompt may change for what it shows"
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(Struct, frozen=True):
     """A case that a person has judged."""
 
     loaded: Loaded

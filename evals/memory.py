@@ -11,11 +11,12 @@ import argparse
 import asyncio
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from daemon.clock import SystemClock
 from daemon.core.errors import UserError
@@ -67,8 +68,7 @@ class Project(msgspec.Struct, forbid_unknown_fields=True):
         return replace(which_lessons(task.text, self.episodes), nonce=nonce)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a task. ``got``: the ids that the model named. ``why``: why there is no answer."""
 
     name: str
@@ -93,10 +93,14 @@ def main(argv: list[str]) -> int:
     except (UserError, OSError) as e:
         print(f"evals: {e}", file=sys.stderr)
         return 2
-    figures, wrong = figures_of(outcomes), [asdict(o) for o in outcomes if is_wrong(o)]
+    figures, wrong = figures_of(outcomes), [to_builtins(o) for o in outcomes if is_wrong(o)]
     pending = [o.name for o in outcomes if o.why]
     if args.json:
-        shown = {"figures": {k: asdict(v) for k, v in figures.items()}, "wrong": wrong, "pending": pending}
+        shown = {
+            "figures": {k: to_builtins(v) for k, v in figures.items()},
+            "wrong": wrong,
+            "pending": pending,
+        }
         print(json.dumps(shown, indent=1, ensure_ascii=False))
         return 0
     print(f"{len(outcomes)} tasks{f', {len(pending)} without an answer' if pending else ''}")

@@ -14,11 +14,11 @@ import json
 import sys
 import time
 from collections import defaultdict
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct, to_builtins
 
 from daemon.core.errors import UserError
 from daemon.engine.page import Share, wilson
@@ -51,8 +51,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return set(self.secret) | {"".join(p) for p in self.parts if not isinstance(p, str)}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one case. ``right``: no secret is left, or nothing was changed where none was."""
 
     id: str | int
@@ -158,8 +157,8 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 def as_json(outcomes: Sequence[Outcome], missed: Sequence[str]) -> dict[str, Any]:
     """The same, for programs."""
     return {
-        "recall": asdict(_recall(outcomes)),
-        "changed": asdict(_changed(outcomes)),
+        "recall": to_builtins(_recall(outcomes)),
+        "changed": to_builtins(_changed(outcomes)),
         "aims_missed": list(missed),
         "wrong": [{"id": o.id, "kind": o.kind, "secret": o.secret} for o in outcomes if not o.right],
     }

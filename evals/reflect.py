@@ -13,12 +13,13 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from daemon import paths
 from daemon.core.errors import UserError
@@ -61,8 +62,7 @@ class Rule(msgspec.Struct):
     contradicts: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What was expected of something, and what came; ``got`` is "" where a reply left it out."""
 
     text: str
@@ -194,16 +194,16 @@ def as_json(read: Sequence[Outcome], compared: Sequence[Outcome], pending: int) 
     return {
         "messages": len(read),
         "classes": {
-            name: {"precision": asdict(precision(read, of)), "recall": asdict(recall(read, of))}
+            name: {"precision": to_builtins(precision(read, of)), "recall": to_builtins(recall(read, of))}
             for name, of in classes()
         },
         "pairs": len(compared),
         "contradicts": {
-            "precision": asdict(precision(compared, met)),
-            "recall": asdict(recall(compared, met)),
+            "precision": to_builtins(precision(compared, met)),
+            "recall": to_builtins(recall(compared, met)),
         },
         "pending": pending,
-        "wrong": [asdict(o) for o in (*read, *compared) if o.got != o.expect],
+        "wrong": [to_builtins(o) for o in (*read, *compared) if o.got != o.expect],
     }
 
 

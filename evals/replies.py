@@ -17,10 +17,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from daemon.clock import SystemClock
 from daemon.core.errors import Unavailable, UserError
@@ -98,8 +99,7 @@ class Replies:
         return said
 
 
-@dataclass(frozen=True, slots=True)
-class Answered(Generic[T]):
+class Answered(Struct, Generic[T], frozen=True):
     """What the flows of the cases came to. ``pending``: by case, the prompt that waits for its reply."""
 
     results: Mapping[str, T]

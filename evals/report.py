@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from evals.score import CHARS_PER_TOKEN, CLASSES, PENDING, ClassScore, Outcome, PromptTokens, Score
 
@@ -46,7 +47,7 @@ def table(title: str, found: Score, outcomes: Sequence[Outcome]) -> list[str]:
 
 def as_json(found: Score, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The same, for programs."""
-    return {**asdict(found), "outcomes": [asdict(o) for o in outcomes]}
+    return {**to_builtins(found), "outcomes": [to_builtins(o) for o in outcomes]}
 
 
 def counted(s: Share) -> str:

@@ -7,9 +7,10 @@ but F1 = 2J / (1 + J) with J = TP / (TP + FP + FN), which is one: its interval i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, get_args
+
+from msgspec import Struct
 
 from daemon.engine.page import Share, wilson
 from daemon.replay.cases import Expect
@@ -22,8 +23,7 @@ PENDING: Final = "pending"
 CHARS_PER_TOKEN: Final = 4  # of English, about; where a model counts, its figure is taken
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One case: what was expected, what came (``complete`` …, ``unscored`` or ``pending``), and what it took.
 
     ``cost`` is USD, None when unknown. ``broken``: called complete against a check that failed after the last
@@ -47,8 +47,7 @@ class Outcome:
     counted: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassScore:
+class ClassScore(Struct, frozen=True):
     """How one class was met."""
 
     name: str
@@ -59,8 +58,7 @@ class ClassScore:
     coverage: Share
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The middle, the 90th percentile and the largest of some counts of tokens."""
 
     median: float
@@ -68,8 +66,7 @@ class Spread:
     max: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTokens:
+class PromptTokens(Struct, frozen=True):
     """How long the first prompt of each case is: what a model is told, the data, and both.
 
     ``counted``: for how many cases a model counted ``prompt``; all else is estimated.
@@ -81,8 +78,7 @@ class PromptTokens:
     counted: int
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """All figures of one set of outcomes. ``cost`` is None when the price of any call is unknown.
 
     ``cases`` are those that were judged; ``pending`` ones come on top.

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from daemon.core.errors import UserError
 from daemon.core.transcript import Transcript
@@ -50,8 +51,7 @@ class Stream(msgspec.Struct, forbid_unknown_fields=True):
     transcript: Transcript
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What the detectors said of one stream. ``suspected``: by digests alone, as from a host's events."""
 
     name: str
@@ -168,8 +168,8 @@ def table(split: str, outcomes: Sequence[Outcome]) -> list[str]:
 def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The same, for programs."""
     return {
-        "recall": asdict(_recall(outcomes)),
-        "false_alarms": asdict(_alarms(outcomes)),
+        "recall": to_builtins(_recall(outcomes)),
+        "false_alarms": to_builtins(_alarms(outcomes)),
         "outcomes": [
             {"name": o.name, "expect": o.label.kind or "none", "got": o.alarm.kind if o.alarm else "none"}
             for o in outcomes

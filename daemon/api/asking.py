@@ -10,9 +10,11 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.errors import UserError
 from ..core.ports import Clock
@@ -75,8 +77,7 @@ ASKED: Final = ("anthropic", "openai", "claude-cli")
 """Who can answer outside a host, best first. The fixed rules can't."""
 
 
-@dataclass(slots=True)
-class Asking:
+class Asking(Struct):
     """Whom the library asks. ``env``: where settings and keys come from. ``sleep``, ``random``: the pauses
     between attempts. ``clock``: for the deadline; None is the machine's. ``made``: the calls that were made,
     each as a row of the ledger.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
+
+from msgspec import to_builtins
 
 from ..core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ..learning.lessons.episodes import SIMILAR, TOP_K
@@ -183,7 +184,7 @@ def log_evaluation(
     row = Entry(
         0, api_name, "", "", model, input_tokens, output_tokens, cost, 0, "ok", "asked", currency, where
     )
-    found: Json = _daemon("POST", "/v1/features/memory/log", asdict(row))["logged"]
+    found: Json = _daemon("POST", "/v1/features/memory/log", to_builtins(row))["logged"]
     return found
 
 
@@ -204,7 +205,7 @@ async def _answer(question: Question[R], asking: Asking | None) -> tuple[Answer[
     answer = await by.ask(question)
     for entry in by.made:
         with suppress(ReflectdError, OSError):
-            _daemon("POST", "/v1/features/memory/log", asdict(entry), by)
+            _daemon("POST", "/v1/features/memory/log", to_builtins(entry), by)
     by.made.clear()
     if answer.reply is not None:
         return answer, answer.reply

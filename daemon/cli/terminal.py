@@ -12,8 +12,9 @@ import os
 import re
 import sys
 import unicodedata
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
+
+from msgspec import Struct
 
 from ..core.errors import UserError
 
@@ -181,8 +182,7 @@ def _paged(text: str, *, at_end: bool) -> bool:
 # --- questions ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """An answer to choose. ``key``: the letter that stands for it. ``note``: what it means."""
 
     key: str

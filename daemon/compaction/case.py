@@ -8,10 +8,9 @@ and nothing is sent (I30).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from ..core.cuts import argument_in_short, head_and_tail
 from ..core.question import Answer, Question
@@ -51,8 +50,7 @@ class Said(Struct, kw_only=True):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """The newest compaction of a transcript. ``auto``: the host began it. ``after``: messages follow its
     summary. ``in_vain``: after the compaction before this one we prompted the agent, and it made no tool
     call.
@@ -64,8 +62,7 @@ class Compacted:
     in_vain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One compaction to be looked at. ``turn`` is the summary message.
 
     ``task``: empty when nobody asked for anything. ``tools``: ``bash x12``, most used first. ``recent``: the
@@ -180,8 +177,7 @@ def _short(call: ToolCall) -> str:
     return f"{call.tool} `{line}` {ended}" if line else f"{call.tool} {ended}"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The agent's need. ``action`` is None when nothing was decided.
 
     ``why``: the model's reason, or the failure. ``message``: the model's words for the agent, not cleaned.

@@ -10,8 +10,9 @@ posted (I27).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ..core.cuts import head_and_tail
 from ..core.guards import PLAN_AGENTS
@@ -53,8 +54,7 @@ _MARKUP: Final = re.compile(r"^[ \t]*(?:[#>*+-]{1,6}[ \t]+|\d{1,3}[.)][ \t]+)|\*
 _DONE: Final[frozenset[FinalState]] = frozenset({"complete", "stopped", "awaiting_user"})
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """``orders``: for the host, at most one. ``action``: what is done, None for nothing. ``why``: for the
     log.
     """

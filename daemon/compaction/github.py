@@ -8,9 +8,10 @@ In doubt there is none. Linear time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ..evidence.actions import SHELL_TOOLS, Deed, DeedKind
 
@@ -60,8 +61,7 @@ _NAMED: Final = re.compile(  # the forms that the seed names; the model reads th
 _KINDS: Final[dict[str, DeedKind]] = {"git commit": "commit", "git push": "push"}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One pull request or issue. ``repo``: ``owner/name``, with the host before it where that is not
     github.com; empty when no command named it.
     """
@@ -76,8 +76,7 @@ class Target:
         return f"{'PR' if self.kind == 'pr' else 'issue'} #{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class GithubWork:
+class GithubWork(Struct, frozen=True):
     """``tools``: the commands that ran, each once. ``named``: what texts name, the newest last. ``target``:
     the newest that a command changed and did not close; if there is none, the newest that a command read.
     """
@@ -87,8 +86,7 @@ class GithubWork:
     target: Target | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """``tool``: for example ``gh pr create``. ``argument``: the word behind that. ``repo``: the value of
     ``-R``.
     """

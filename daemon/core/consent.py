@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 MARK: Final = re.compile(r"\(reflectd ([0-9a-f]{12})\)\Z")
 """The end of each question of ours: its token."""
@@ -28,8 +29,7 @@ _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "«": "»", "„": "“"}
 _WORD: Final = re.compile(r"\S+")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question of ours. ``options``: each label with what it means."""
 
     text: str
@@ -117,8 +117,7 @@ def _pair(option: object) -> list[str] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """A person's wish in their own words: an action with its words and flags."""
 
     verb: str

@@ -8,9 +8,10 @@ recognised.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Final, cast
+
+from msgspec.structs import replace
 
 from ..redact import redact_head
 from .transcript import ToolCall

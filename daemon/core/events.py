@@ -6,13 +6,12 @@ only a hint: before anything is judged, the host's messages are read, and they c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from .consent import Chosen
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSeen:
+class SessionSeen(Struct, frozen=True):
     """A session exists. ``parent`` is empty for a top-level session."""
 
     session: str
@@ -22,24 +21,21 @@ class SessionSeen:
     directory: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDeleted:
+class SessionDeleted(Struct, frozen=True):
     """The person or reflectd deleted the session."""
 
     session: str
     t: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Struct, frozen=True):
     """The person closed the session, or its process is gone. It may be opened again."""
 
     session: str
     t: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionBusied:
+class SessionBusied(Struct, frozen=True):
     """The agent is working. ``retry``: the host waits to ask a failing model again, which counts as busy."""
 
     session: str
@@ -47,16 +43,14 @@ class SessionBusied:
     retry: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SessionIdled:
+class SessionIdled(Struct, frozen=True):
     """The agent stopped. After an abort or an error it may come twice for one turn."""
 
     session: str
     t: int
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundAwaited:
+class BackgroundAwaited(Struct, frozen=True):
     """The agent stopped, and its background tasks are awaited before its turn is judged.
 
     ``names``: a name for each such task, for a person to read.
@@ -67,8 +61,7 @@ class BackgroundAwaited:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HumanMessaged:
+class HumanMessaged(Struct, frozen=True):
     """A person typed, and the agent answers. Opens a new task, whose id is ``message`` (I7). ``steers``: the
     agent was at work when the message came, perhaps of a program, so it opens none while the task is open.
     """
@@ -80,8 +73,7 @@ class HumanMessaged:
     steers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SyntheticMessaged:
+class SyntheticMessaged(Struct, frozen=True):
     """A user-role message that nobody typed, for example our feedback, whose order ``order`` names (I4)."""
 
     session: str
@@ -90,8 +82,7 @@ class SyntheticMessaged:
     order: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnAborted:
+class TurnAborted(Struct, frozen=True):
     """The person pressed Esc. May come before or after the idle it causes (I11).
 
     ``message``: the assistant message that carries the abort error, where the host names it.
@@ -102,8 +93,7 @@ class TurnAborted:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HostErrored:
+class HostErrored(Struct, frozen=True):
     """The host gave up a call to its model. The agent is not to blame, so this turn is never judged."""
 
     session: str
@@ -112,8 +102,7 @@ class HostErrored:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PersonAsked:
+class PersonAsked(Struct, frozen=True):
     """A permission or a question is open: the session waits for the person (guard 8)."""
 
     session: str
@@ -121,8 +110,7 @@ class PersonAsked:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
-class PersonAnswered:
+class PersonAnswered(Struct, frozen=True):
     """The permission or question ``request`` was answered or dismissed."""
 
     session: str
@@ -130,8 +118,7 @@ class PersonAnswered:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionAnswered:
+class QuestionAnswered(Struct, frozen=True):
     """The person answered questions of ours. ``call``: the id of the agent's call."""
 
     session: str
@@ -140,8 +127,7 @@ class QuestionAnswered:
     answers: tuple[Chosen, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandTyped:
+class CommandTyped(Struct, frozen=True):
     """The person typed our slash command. ``digest``: of its wish (``core.consent.Wish``), "" where it
     changes nothing. ``message``: the id of its message.
     """
@@ -152,16 +138,14 @@ class CommandTyped:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCompacted:
+class SessionCompacted(Struct, frozen=True):
     """The host summarised the context. The list of messages changed; the task is still the same (I7)."""
 
     session: str
     t: int
 
 
-@dataclass(frozen=True, slots=True)
-class ActivitySeen:
+class ActivitySeen(Struct, frozen=True):
     """The model or a tool wrote something: ``bytes`` since the last such event."""
 
     session: str
@@ -169,8 +153,7 @@ class ActivitySeen:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ToolEnded:
+class ToolEnded(Struct, frozen=True):
     """A tool call ended. ``call`` and ``result`` are digests: equal ones mean the same call, the same
     outcome.
     """
@@ -183,16 +166,14 @@ class ToolEnded:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCreated:
+class JudgeCreated(Struct, frozen=True):
     """The shim made a judge session. It says so before it prompts that session (guard 2, I1)."""
 
     session: str
     t: int
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceDisposed:
+class InstanceDisposed(Struct, frozen=True):
     """The host process (or one directory of it) is going away."""
 
     t: int

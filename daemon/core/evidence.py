@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Ending = Literal["statement", "question", "cut_off", "empty"]
 CheckKind = Literal["test", "build", "lint"]
@@ -25,8 +26,7 @@ Position = Literal["", "before_last_write", "after_last_write"]
 Outcome = Literal["", "passed", "failed", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One fact. ``id`` is what a judge cites (``E1`` …), unique within a case.
 
     ``open``: this row alone proves that something is not finished. All other rows are closed.
@@ -48,8 +48,7 @@ FAILED: Final = 0
 """The rank of a command that failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(Struct, frozen=True):
     """One line of the activity log: a tool call, several reads in a row, or a mark between them.
 
     ``id``: for cites (``A12``; ``A3-A9`` for several; empty for a mark). ``said``: the decisive lines of its
@@ -67,8 +66,7 @@ class Act:
     calls: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """What the task's calls changed in one file. ``lines``: removed and added lines, with ``-`` and ``+``.
 
     ``by``: the calls that changed it, by their numbers in the activity log. ``added`` and ``removed`` count
@@ -83,8 +81,7 @@ class FileChange:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The rows of a case, the log of its calls, and the changes by file."""
 
     rows: tuple[Row, ...] = ()

@@ -7,8 +7,9 @@ commits a verdict. Each guard answers ``Skip`` for no and None for yes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS, moved
 from .transcript import is_refused
@@ -22,8 +23,7 @@ ABORT_ERROR = "MessageAbortedError"
 PLAN_AGENTS = frozenset({"plan"})
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The numbers that the guards compare with. They come from the settings (``daemon.config``)."""
 
     enabled: bool = True
@@ -44,8 +44,7 @@ class Limits:
     wait_s: int = 600  # how long a host waits for a verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The cost of judging so far, in USD. ``tokens``: those used today by models whose price is unknown."""
 
     today: float = 0.0
@@ -53,8 +52,7 @@ class Spent:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """A guard's no, with its reason.
 
     ``final``: the state of the written verdict; None when none is written (a child session, a judge session,

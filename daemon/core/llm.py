@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from .evidence import Evidence
 from .guards import Skip
@@ -12,8 +13,7 @@ from .transcript import Model
 Tier = Literal["fast", "judge", "reflect"]
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens and cost of one call; ``cost`` is in ``currency``, None when the price is unknown.
 
     ``input`` counts all input tokens; ``cached`` counts those of them that were read from a cache.
@@ -26,8 +26,7 @@ class Usage:
     currency: str = "USD"
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One request to a model.
 
     ``evidence``: the rows that the provider ``offline`` judges by; they never leave the machine. ``schema``:
@@ -52,8 +51,7 @@ class Prompt:
     wanted: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A model's answer. ``data`` is set when the provider answered with structured output. ``limit``: the cap
     on spending that had the rules answer.
     """

@@ -6,8 +6,9 @@ many were.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from .transcript import Model, Transcript
 
@@ -24,8 +25,7 @@ LEARNED: Final[frozenset[OfferKind]] = frozenset({"preference", "point", "lesson
 LEFT_OUT: Final = "({} more left out: no room)"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """A moment for context: a session starts, a person prompts, the agent calls a tool, the context was
     compacted.
 
@@ -45,8 +45,7 @@ class Moment:
         return self.when in {"start", "compacted"}
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A text for an agent.
 
     ``id``: the same for the same offer. ``worth``: within a kind the higher one goes first. ``heading``:
@@ -63,8 +62,7 @@ class Offer:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(Struct, frozen=True):
     """The text for the agent, the ids of its offers, the number of those that did not fit. ``offers``: those
     in it.
     """

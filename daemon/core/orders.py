@@ -6,8 +6,9 @@ decision behind them and sent once. The others are calls: each is answered by on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from .transcript import Model
 
@@ -17,8 +18,7 @@ OutboxStatus = Literal["pending", "sent", "done", "stale", "failed", "expired"]
 ResultStatus = Literal["done", "stale", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class SendFeedback:
+class SendFeedback(Struct, frozen=True):
     """Prompt the agent if task and turn are still the same. ``agent``, ``model``: the person's choice."""
 
     session: str
@@ -29,8 +29,7 @@ class SendFeedback:
     model: Model | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SendNudge:
+class SendNudge(Struct, frozen=True):
     """Prompt an idle agent to go on, without a verdict. ``kind`` says what caused it."""
 
     session: str
@@ -42,8 +41,7 @@ class SendNudge:
     model: Model | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowToast:
+class ShowToast(Struct, frozen=True):
     """Show the person a message. It never prompts the agent."""
 
     session: str
@@ -51,16 +49,14 @@ class ShowToast:
     variant: Variant = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMessages:
+class ReadMessages(Struct, frozen=True):
     """Read the session's messages, back to the person's message that opened the task; ``whole``: all."""
 
     session: str
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunJudge:
+class RunJudge(Struct, frozen=True):
     """Make a judge session without tools: announce it, prompt it, delete it."""
 
     session: str
@@ -70,34 +66,29 @@ class RunJudge:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CancelOrder:
+class CancelOrder(Struct, frozen=True):
     """Stop a running ``RunJudge``, because the person typed, aborted or switched reflectd off."""
 
     order: str
 
 
-@dataclass(frozen=True, slots=True)
-class RenewContext:
+class RenewContext(Struct, frozen=True):
     """Ask again for what this session is given, because reflectd was switched off or on for it."""
 
     session: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSessions:
+class DeleteSessions(Struct, frozen=True):
     """Delete judge sessions that a crash left behind (I37)."""
 
     sessions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadProviders:
+class ReadProviders(Struct, frozen=True):
     """Read which models the host's providers offer: ids only, never a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadHistory:
+class ReadHistory(Struct, frozen=True):
     """Read the typed messages of past sessions: the ``limit`` sessions by last use after ``after``, "" for
     the oldest. ``listed``: only the list of sessions.
     """

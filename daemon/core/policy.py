@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import Fault
 
@@ -19,8 +21,7 @@ after an estimate or by typing `/reflect`.
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """``order``: the providers, best first. ``attempts``: calls to each of them.
 
     ``first_delay_s``: the wait before the second call; it doubles from call to call up to ``max_delay_s``,

@@ -24,10 +24,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import BadReply, Unavailable
 from .evidence import Evidence
@@ -51,8 +52,7 @@ _ITEM: Final = re.compile(r"`\$\.(\w{1,60})\[(\d{1,6})\]")  # where msgspec says
 _DECODER: Final = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[R]):
+class Question(Struct, Generic[R], frozen=True):
     """One question. ``template``: the prompt's name. ``slots``: the data; a slot that the template lacks is
     left out, and the nonce need not be among them. ``form``: a struct, or ``str`` for the reply's whole text.
 
@@ -147,8 +147,7 @@ class Question(Generic[R]):
                 del left[item[1]][int(item[2])]
 
 
-@dataclass(frozen=True, slots=True)
-class BadForm:
+class BadForm(Struct, frozen=True):
     """A reply that broke the form: kept as a dead letter (I48)."""
 
     purpose: str
@@ -158,8 +157,7 @@ class BadForm:
     raw: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[R]):
+class Answer(Struct, Generic[R], frozen=True):
     """The end of a question. ``why``: the failure, then there is no ``reply``. ``prompts``, ``replies``: the
     exchange. ``bad``: unreadable replies. ``limit``: the cap on spending that forbade it.
     """

@@ -7,8 +7,10 @@ of them; validation, environment names, command-line flags and the docs come fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +23,7 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One row of the table. ``key`` is dotted; the type is that of ``default``."""
 
     key: str
@@ -121,13 +122,23 @@ def _is_inside(value: str) -> bool:
     return value.isprintable() and parts[-1] == "playbook.json" and not {"", ".", ".."} & set(parts)
 
 
+class _Declared(Generic[_T]):
+    """The default of a setting, and what else its row of the table says: a factory, for ``msgspec.field``."""
+
+    def __init__(self, default: _T, rules: dict[str, Any]) -> None:
+        self.default = default
+        self.rules = rules
+
+    def __call__(self) -> _T:
+        return self.default
+
+
 def _setting(default: _T, doc: str, **rules: object) -> _T:
-    kept: _T = field(default=default, metadata={"doc": doc, **rules})
+    kept: _T = field(default_factory=_Declared(default, {"doc": doc, **rules}))
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """The judge, and the consequences of a verdict."""
 
     mode: Literal["act", "observe"] = _setting(
@@ -186,8 +197,7 @@ class Judge:
         return self.own.get(host, ("judge.provider", self.provider))
 
 
-@dataclass(frozen=True, slots=True)
-class Anthropic:
+class Anthropic(Struct, frozen=True):
     """The Anthropic API. For a daemon started by hand the key may be in `ANTHROPIC_API_KEY`."""
 
     model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
@@ -205,8 +215,7 @@ class Anthropic:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAI:
+class OpenAI(Struct, frozen=True):
     """The OpenAI API or one like it (Ollama, llama.cpp …); its key is found as Anthropic's is."""
 
     model: str = _setting("gpt-5.4", "which model judges", form="name")
@@ -224,8 +233,7 @@ class OpenAI:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeCli:
+class ClaudeCli(Struct, frozen=True):
     """The person's own Claude Code as the judge, only where a setting names `claude-cli`."""
 
     path: str = _setting("", "the program; empty means `claude` from `PATH`", form="path")
@@ -238,8 +246,7 @@ class ClaudeCli:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Embed:
+class Embed(Struct, frozen=True):
     """The model for embeddings, with which texts are compared by their meaning."""
 
     provider: Literal["auto", "minilm", "openai", "none"] = _setting(
@@ -258,8 +265,7 @@ class Embed:
     key_file: str = _setting("", "a file with the key for embeddings", form="path")
 
 
-@dataclass(frozen=True, slots=True)
-class Fast:
+class Fast(Struct, frozen=True):
     """Small models for quick questions."""
 
     models: str = _setting(
@@ -270,15 +276,13 @@ class Fast:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """`opencode run`, which exits at idle."""
 
     gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeCode:
+class ClaudeCode(Struct, frozen=True):
     """Claude Code as a host."""
 
     strict: bool = _setting(
@@ -299,8 +303,7 @@ class ClaudeCode:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Codex:
+class Codex(Struct, frozen=True):
     """The Codex CLI as a host."""
 
     headless: bool = _setting(False, "judge `codex exec` too; it waits for it (also `REFLECTD_HEADLESS=1`)")
@@ -311,16 +314,14 @@ class Codex:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(Struct, frozen=True):
     """Agents that stall or repeat themselves."""
 
     enabled: bool = _setting(True, "notice agents that stall or repeat themselves", tighten="off")
     after_s: int = _setting(30, "seconds of silence before a session is looked at", range=(30, 3600))
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """Help after a host has summarised a session's context."""
 
     enabled: bool = _setting(True, "help an agent to go on after its context was compacted", tighten="off")
@@ -331,8 +332,7 @@ class Compaction:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """The shared store of lessons (docs/team-memory.md)."""
 
     url_file: str = _setting(
@@ -343,8 +343,7 @@ class Store:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Spend:
+class Spend(Struct, frozen=True):
     """Limits on the cost of models. At a limit the fixed rules judge; with 0 no model is ever asked."""
 
     cents_per_day: int = _setting(
@@ -374,8 +373,7 @@ class Spend:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Playbook:
+class Playbook(Struct, frozen=True):
     """Points that agents learn about a project (design/learning.md)."""
 
     enabled: bool = _setting(
@@ -396,8 +394,7 @@ class Playbook:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Lessons from tasks that ended badly (design/memory.md)."""
 
     enabled: bool = _setting(
@@ -428,15 +425,13 @@ class Memory:
         return self.threshold_percent / 100
 
 
-@dataclass(frozen=True, slots=True)
-class Offering:
+class Offering(Struct, frozen=True):
     """Learned texts in front of an agent."""
 
     enabled: bool = _setting(True, "offer what was learned to agents", tighten="off")
 
 
-@dataclass(frozen=True, slots=True)
-class Daemon:
+class Daemon(Struct, frozen=True):
     """The process."""
 
     socket: str = _setting(
@@ -452,8 +447,7 @@ class Daemon:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """The daemon's own log."""
 
     level: Literal["debug", "info", "warning", "error"] = _setting(
@@ -464,8 +458,7 @@ class Log:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
     """All settings. ``sources`` says where a key was set; a key that is missing there has its default.
     ``ignored``: a sentence for each setting of an earlier version that was given.
     """
@@ -490,8 +483,12 @@ class Settings:
     spend: Spend = Spend()
     daemon: Daemon = Daemon()
     log: Log = Log()
-    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    ignored: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the values are the same, wherever they came from."""
+        return isinstance(other, Settings) and astuple(self)[:-2] == astuple(other)[:-2]
 
     @property
     def apis(self) -> dict[str, Anthropic | OpenAI]:
@@ -499,17 +496,18 @@ class Settings:
         return {"anthropic": self.anthropic, "openai": self.openai}
 
 
-def _declared(section: object, prefix: str) -> Iterator[Setting]:
-    for entry in fields(section):  # type: ignore[arg-type]  # a dataclass instance, typed as object
-        if is_dataclass(entry.default):
-            yield from _declared(entry.default, entry.name + ".")
-        elif entry.metadata:
-            key = prefix + entry.name
+def _declared(section: type[Struct], prefix: str) -> Iterator[Setting]:
+    for name, kept in zip(section.__struct_fields__, section.__struct_defaults__, strict=True):
+        declared = getattr(kept, "factory", kept)
+        if isinstance(declared, Struct):
+            yield from _declared(type(declared), f"{name}.")
+        elif isinstance(declared, _Declared):
+            key = prefix + name
             env = "REFLECTD_" + key.replace(".", "_").upper()
-            yield Setting(**{"key": key, "env": env, "default": entry.default, **entry.metadata})
+            yield Setting(**{"key": key, "env": env, "default": declared.default, **declared.rules})
 
 
-SETTINGS = {setting.key: setting for setting in _declared(Settings(), "")}
+SETTINGS = {setting.key: setting for setting in _declared(Settings, "")}
 GONE: Mapping[str, str] = {
     **dict.fromkeys(
         ("fast.anthropic", "fast.openai", "fast.google", "fast.github_copilot"), "fast.models comes first"

@@ -8,8 +8,10 @@ which of them a person typed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 After = Literal["person", "feedback", "host", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """The moment in a past session at which the agent ended its turn. ``transcript``: as the host would have
     told it then, up to the answer that ended the turn.
 
@@ -69,16 +70,14 @@ AT_WORK: Final = frozenset({"", "tool-calls"})  # endings of an answer after whi
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A model as the host names it, e.g. ``anthropic`` / ``claude-sonnet``."""
 
     provider: str
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool call and its result.
 
     ``input`` holds the call's arguments (plain JSON values). ``output`` may have lost its middle: then
@@ -104,8 +103,7 @@ class ToolCall:
     shell: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message. ``at`` is epoch ms.
 
     ``human``: a person typed it. ``steers``: the host knows that the agent was at work then. ``order``: the
@@ -144,8 +142,7 @@ class Message:
         return self.finish == "stop" and not (self.error or self.summary)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A message of a person, with the agent's last words before it.
 
     ``refusal``: it was said when they refused a tool call. ``interrupted``: they had stopped the agent just
@@ -163,16 +160,14 @@ class Said:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Todo:
+class Todo(Struct, frozen=True):
     """One entry of the agent's own todo list."""
 
     text: str
     status: TodoStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """A session's messages, oldest first, at least back to the message that opened the task.
 
     ``busy``: the host says the session works right now. ``parent``: id of the parent session or empty.

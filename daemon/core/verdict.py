@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from msgspec import Struct
 
 
 class Severity(StrEnum):
@@ -26,16 +27,14 @@ State = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """One open item. ``cites``: the id of an evidence row (``E3``) or a verbatim quote of the request."""
 
     text: str
     cites: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A judge's answer after parsing, before ``decide`` has checked it. ``excused``: failed checks that the
     person wanted or excluded, or that are older than the work: the row, and what shows it.
     """
@@ -49,8 +48,7 @@ class Judgement:
     excused: tuple[Missing, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
+class JudgedBy(Struct, frozen=True):
     """Who judged. ``cost`` is in USD, None when unknown."""
 
     provider: str = "rules"
@@ -59,8 +57,7 @@ class JudgedBy:
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The final result for one turn. ``at`` is epoch ms. ``reason`` is a stable slug (``guard:abort`` …)."""
 
     session: str

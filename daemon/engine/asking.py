@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
 KEPT: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Formed:
+class Formed(Struct, frozen=True):
     """An opinion, the case that it is about, and how long the judge took, in ms."""
 
     case: Case

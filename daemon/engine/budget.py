@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.guards import Limits, Skip, Spent, may_spend
 from ..core.policy import account_of
@@ -39,8 +41,7 @@ class OverLimitError(Exception):
         self.no = no
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(Struct, frozen=True):
     """The reservation for a call: tokens, and ``usd``, None when the price is unknown."""
 
     session: str

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.errors import BadReply, Fault, ReflectdError, Unavailable, UserError
 from ..core.llm import Prompt, Usage
@@ -198,8 +200,7 @@ OVER_LIMIT: Final = "over the spend limit"
 MOST_TOKENS: Final = 20_000_000  # of one call: no model reads more
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(Struct, frozen=True):
     """Who would answer. ``vendor`` and ``model`` as price tables name them; ``most``: tokens of an answer."""
 
     provider: str
@@ -208,8 +209,7 @@ class First:
     most: int
 
 
-@dataclass(slots=True)
-class Calls:
+class Calls(Struct):
     """Asks the providers, in the order that the policy of the prompt's purpose gives.
 
     ``record``: gets the ledger row of each call. ``rules``: the provider that judges when a limit on spending

@@ -10,8 +10,10 @@ back and nothing is sent. No write waits for a sync.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.orders import Prompting
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Change:
+class _Change(Struct, frozen=True, eq=False):
     """A state that waits to be stored with ``statements``. ``undo`` puts it back when that fails."""
 
     after: Session

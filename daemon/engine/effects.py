@@ -12,8 +12,10 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.orders import OutboxStatus, Prompting, SendFeedback, SendNudge
@@ -116,7 +118,7 @@ class Effects:
         self._filing.case(formed.case, formed.opinion, decision)
         if instance.debug or self._world.settings.log.level == "debug":
             log = self._world.logger(decision.session, debug=instance.debug)
-            evidence = [asdict(r) for r in formed.case.evidence.rows]
+            evidence = [to_builtins(r) for r in formed.case.evidence.rows]
             log.debug("case", evidence=evidence, feedback=decision.verdict.feedback)
 
     def ended(

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ..core.errors import Unavailable
 from .asking import Asking
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Engine:
+class Engine(Struct, frozen=True, eq=False):
     """The parts. A feature may use all of them; it uses as few as it can."""
 
     world: World

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from msgspec import Struct
 
 from ..core.errors import ReflectdError
 from ..core.events import SessionEvent
@@ -32,15 +33,13 @@ Place = Literal["context", "lessons", "late_lessons"]
 """Where a host may ask for context: when a session starts, with a prompt, behind a tool call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
+class Switched(Struct, frozen=True):
     """A person switched judging on or off for this session or its project."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """The host of this working session is connected again."""
 
 
@@ -48,8 +47,7 @@ Heard = SessionEvent | Switched | Returned
 """Events for features."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """``GET`` or ``POST`` ``/v1/features/<feature>/<name>``, for our own clients. ``answer`` takes the query
     or body. ``clicked``: only a person's click in the dashboard may ask for it; the socket does not have it.
     ``ASK``: a host may ask it with ``POST /v1/ask``; the body then has the host's ``instance``.
@@ -61,8 +59,7 @@ class Route:
     clicked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page of the dashboard: ``/<name>``. ``read`` takes the query and gives data only, never markup, in
     the form that ``engine/page`` makes. Pages of one name are shown as one, each feature's part below that of
     the one before. A button posts to the feature's own ``POST`` route; the route may answer ``said``, for the

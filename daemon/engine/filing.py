@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.verdict import Verdict
@@ -46,16 +46,14 @@ LONGEST_PAUSE_S: Final = 300.0
 _KINDS: Final[dict[type, Kind]] = {Judging: "judging", Stalled: "stuck"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """``write`` runs in a thread. ``verdict`` is filed by it."""
 
     write: Callable[[], object]
     verdict: Verdict | None = None
 
 
-@dataclass(slots=True, eq=False)
-class _Folder:
+class _Folder(Struct, eq=False):
     """The waiting files of one folder, by session and file: ``urgent`` before ``rest``."""
 
     urgent: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)

@@ -6,9 +6,10 @@ It reads only, and it blocks: call it in a thread. The command line calls it too
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from ..core.errors import BadReply
 from ..core.orders import SendFeedback
@@ -153,16 +154,16 @@ def verdict_rows(db: Reads, session: str, limit: int) -> list[Json]:
 def report_object(report: ledger.Report) -> Json:
     """A ledger report as JSON."""
     return {
-        "rows": [asdict(row) for row in report.rows],
-        "sums": asdict(report.sums),
-        "agent": asdict(report.agent),
+        "rows": [to_builtins(row) for row in report.rows],
+        "sums": to_builtins(report.sums),
+        "agent": to_builtins(report.agent),
         "groups": group_objects(report.groups),
     }
 
 
 def group_objects(groups: Sequence[ledger.Group]) -> list[Json]:
     """Groups of a ledger report as JSON."""
-    return [{"name": name, **asdict(sums)} for name, sums in groups]
+    return [{"name": name, **to_builtins(sums)} for name, sums in groups]
 
 
 def _nearest(verdicts: Verdicts, directory: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
@@ -55,8 +57,7 @@ class Wire(NamedTuple):
     data: msgspec.Raw
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Intake:
+class Intake(Struct, eq=False):
     """The engine's front. ``_hosts``: those that say hello, by name. ``_wanted``: sessions to be judged once
     what is folded is stored. ``asked``: questions of hosts that have no answer yet; ``commands``: of a
     person.

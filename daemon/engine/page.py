@@ -5,10 +5,11 @@ A section that is long is cut into pieces; what follows is a link whose query sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 Z: Final = NormalDist().inv_cdf(0.975)  # 95 of 100 such intervals hold the true share
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """``hits`` of ``of``, with the interval; ``value`` is None where there is nothing to divide by."""
 
     hits: int

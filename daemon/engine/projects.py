@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from .. import config
 from ..core.errors import words
@@ -46,8 +47,7 @@ class _Understood(NamedTuple):
     problems: list[str]
 
 
-@dataclass(slots=True, eq=False)
-class _Project:
+class _Project(Struct, eq=False):
     """``until``: how long those who wait for ``reading`` wait for it (monotonic seconds)."""
 
     settings: Settings

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.errors import ReflectdError
 from ..core.guards import may_judge
@@ -36,8 +38,7 @@ LOST: Final = "reflectd ended while it judged this turn, and its host did not gi
 UNREAD: Final = "this turn was not judged: its host went away before its messages were read"
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Recover:
+class Recover(Struct, eq=False):
     """``look_after`` for each connection, ``sweep`` every few seconds.
 
     ``_since``: open sessions without anybody, and when that was first seen (monotonic seconds). ``_seen``:

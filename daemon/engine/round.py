@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.errors import BadReply, ReflectdError, Unavailable
 from ..core.guards import Skip, may_commit, may_judge, may_judge_messages, too_many_prompts
@@ -44,8 +46,7 @@ JUDGING_S: Final = 2.0
 JUDGING: Final = "Judging whether the task is done. Type a message to take over"
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Schedule:
+class Schedule(Struct, eq=False):
     """Starts, joins and cancels judgements. ``_deciding``: its event is set when a decision that is being
     stored and sent is out of date.
     """

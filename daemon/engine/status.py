@@ -6,9 +6,10 @@ import asyncio
 import os
 import resource
 import sys
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import to_builtins
 
 from .. import __version__
 from ..config import digests
@@ -167,10 +168,10 @@ class StatusReport:
             "keys_unused": dict(self._keys.unused),
             "claude_token": self._keys.claude.place,
             "dead_letters": world.dead_letters.summary(),
-            "limits": asdict(world.settings.spend),
-            "spent_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
-            "asked_today": asdict(world.ledger.spent("", world.clock.now_ms() - DAY_MS, "asked")),
-            "month": [asdict(m) for m in world.ledger.month(world.clock.now_ms())],
+            "limits": to_builtins(world.settings.spend),
+            "spent_today": to_builtins(world.ledger.spent("", world.clock.now_ms() - DAY_MS)),
+            "asked_today": to_builtins(world.ledger.spent("", world.clock.now_ms() - DAY_MS, "asked")),
+            "month": [to_builtins(m) for m in world.ledger.month(world.clock.now_ms())],
             "mode": world.settings.judge.mode,
             "off": world.sessions.off_folders()[:OFF_SHOWN],
             "degraded": world.health.text,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from ..core.errors import Unavailable
 from ..redact import redact_head
@@ -28,8 +29,7 @@ REASON_CHARS = 500
 HEARTBEAT_S = 15.0
 
 
-@dataclass(slots=True, eq=False)
-class Reader:
+class Reader(Struct, eq=False):
     """One who watches. ``session`` is the beginning of an id, ``directory`` counts with what is below it."""
 
     session: str = ""

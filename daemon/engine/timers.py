@@ -12,8 +12,10 @@ import heapq
 import itertools
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from ..store.db import Database, Statement
@@ -27,8 +29,7 @@ TRIES: Final = 5
 LAST_MS: Final = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A later action on a session, unless something else happens first: at most one of each kind. When
     several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
 

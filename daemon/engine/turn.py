@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.cuts import bounded
 from ..core.errors import Unavailable
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
 FEW: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A session with its messages at one moment, and the host that has them. Fetched anew after each wait."""
 
     session: Session

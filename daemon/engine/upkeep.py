@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from ..core.errors import Unavailable
 from ..store import jobs as rows
@@ -44,7 +45,7 @@ def standstills(world: World) -> list[dict[str, Any]]:
     """Of what nothing is deleted because of the clock: each a ``retention.Standstill``."""
     now = world.clock.now_ms()
     found = (retention.standstill(world.db, what, now) for what in retention.KINDS)
-    return [asdict(stands) for stands in found if stands is not None]
+    return [to_builtins(stands) for stands in found if stands is not None]
 
 
 def _count(database: Path, statements: Sequence[Statement]) -> dict[str, int]:

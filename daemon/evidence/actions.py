@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ..core.evidence import CheckKind
 
@@ -53,8 +54,7 @@ def questions_of(call: ToolCall) -> tuple[str, ...]:
 DeedKind = Literal["commit", "push", "pr", "issue", "ci", "deploy", "run", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One run of a runner. ``text``: what to type again. ``cwd``: where, None when it can't be known.
 
     ``paths`` and ``filters`` narrow what it looks at (none: everything). ``proves_pass``: exit code 0 of
@@ -96,23 +96,20 @@ class Check:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A file the script changes; ``path`` as written."""
 
     path: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stash:
+class Stash(Struct, frozen=True):
     """``git stash`` (``away``) or ``git stash pop``: runs between the two judge the old state."""
 
     away: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(Struct, frozen=True):
     """Another deed of a command: a commit, a push, a pull request, a deployment, a run of the program.
 
     ``unknown``: a command that no table has; ``text`` names it, so that no rule claims that nothing was done.

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.evidence import FAILED, Act
 from ..core.transcript import is_denied, looks_up
@@ -91,8 +93,7 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
     return tuple(acts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Looks:
+class _Looks(Struct, frozen=True):
     """The inputs of all lines. ``root``: the session's folder; ``telling``: the ids of calls whose output may
     tell of a failure; ``edited``: the number of the call with the last edit of code, 0 for none.
     """

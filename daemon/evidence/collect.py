@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.evidence import Ending, Evidence, Row, ending
 from ..core.transcript import is_denied, looks_up
@@ -191,8 +193,7 @@ def _known(script: str, start: str | None) -> tuple[Action, ...]:
     return read_script(script, start)
 
 
-@dataclass(slots=True)
-class _Created:
+class _Created(Struct):
     """The files that this task made itself: deleting one of them is no loss."""
 
     directory: str

@@ -11,8 +11,10 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
-from dataclasses import dataclass, replace
 from typing import Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.evidence import CheckKind
 from ..tables import Tables
@@ -20,8 +22,7 @@ from .actions import Action, Check, Deed, DeedKind, Stash, Write
 from .shell import MAX_SCRIPT, Step, steps, unwrap
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """``tool`` is the family that supersedes itself; ``wrap``: it may run any tool of its ``eco`` system.
 
     ``bare``: a plain word behind it narrows the scope (``cargo test name``); else only a path.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from ..core.evidence import FileChange
 from .actions import SHELL_TOOLS, WRITE_TOOLS, Write, text_of
@@ -40,8 +41,7 @@ _NUMBERED: Final = re.compile(r"[ \t]{0,8}\d{1,7}(?:\t|→|: ?|\| ?)")
 _WHOLE: Final = re.compile(r"^\*\*\* (Add|Delete) File: ([^\n]{1,300})$", re.MULTILINE)  # in a patch
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     """``hunks``: [old, new] texts. ``new``: this task made the file."""
 
     new: bool = False
@@ -51,8 +51,7 @@ class _File:
     by: dict[str, None] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(Struct):
     """The changed files by name, in the order of the first change. ``names``: the name of each path, empty
     for one that is no part of the work.
     """

@@ -7,8 +7,9 @@ many such changes are right (a test of removed code, a skip the person asked for
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from .actions import WRITE_TOOLS, Write, first_text, text_of
 
@@ -154,8 +155,7 @@ _ABSTRACT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stub:
+class Stub(Struct, frozen=True):
     """One stand-in: ``line`` as written. ``elided``: code was cut away. ``hollow``: a body that is a
     remark.
     """
@@ -255,8 +255,7 @@ _MASKS: Final = ("||", "true", "exit 0", "--passWithNoTests", "\t-")  # what a m
 _HUNK_FILE: Final = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)([^\n\t]{1,300})")
 
 
-@dataclass(frozen=True, slots=True)
-class Weakening:
+class Weakening(Struct, frozen=True):
     """A weakening of a file. ``count``: the number of marks or assertions."""
 
     change: Change

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from .commands import MAX_DEPTH, inline
 from .shell import steps, unwrap
@@ -75,8 +76,7 @@ def taken_in(script: str, output: str, code: int | None, call: str, at: int, wor
             _undo(verb, rest, paths, at, work)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """A call's output about its commit: the files that git calls new (None where it does not say), and its
     count of files.
     """

@@ -8,9 +8,10 @@ workflow may end well after a failed test. Unknown where exit code and output di
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ..tables import Tables
 from .outputs import failed_tests, last_match, marked
@@ -30,8 +31,7 @@ MAX_NAMES: Final = 50
 Result = Literal["passed", "failed", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """``summary`` is the runner's line, shortened; ``failing`` the files it names as failed.
 
     ``places``: the files in which a style checker found something, where the output is whole. ``tests``: the

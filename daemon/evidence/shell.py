@@ -7,8 +7,10 @@ Never runs or expands anything. Linear time; unreadable text ends up inside a wo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 # What may stand before a command without changing what runs: ``FOO=1``, ``timeout 60``, ``uv run`` …
 
@@ -105,8 +107,7 @@ def _module(words: tuple[str, ...], i: int) -> int:
 MAX_SCRIPT: Final = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One simple command. ``after`` is the operator behind it: ``&&``, ``||``, ``|``, ``&``, ``;`` or none.
 
     ``outputs``: files that stdout is redirected to. ``text``: as written. ``body``: its here-documents.

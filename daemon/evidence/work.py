@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.evidence import Outcome
 from ..core.transcript import ToolCall, is_denied
@@ -45,8 +47,7 @@ _FALLBACK: Final = re.compile(
 _TAIL: Final = 600  # characters of an output that say that it was killed
 
 
-@dataclass(slots=True)
-class Failures:
+class Failures(Struct):
     """Failures without a later success: paths of failed edits, killed commands."""
 
     edits: list[str] = field(default_factory=list)
@@ -102,8 +103,7 @@ _LEAVES_OUT: Final = re.compile(
 _PACKAGE: Final = re.compile(r"(?:--filter|-F|--workspace|-w|--package|--project)[ =]")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One check that ran, at position ``at``. Before it, ``code_at`` is the last write to code and
     ``edit_at`` the last one to any file (-1: none).
     """
@@ -192,8 +192,7 @@ def _replaces(new: Run, old: Run) -> bool:
 BY_SCRIPT: Final = re.compile(r"^(?:files, by a|a patch|a file$|git )|[*?$]|/$")  # which files isn't known
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A call with its number in the activity log (``A12``, ``A12.3`` inside a sub-agent) and its actions."""
 
     number: str
@@ -201,8 +200,7 @@ class Seen:
     actions: tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A deed at position ``at`` by ``call``, its outcome, and the names in its output."""
 
     at: int
@@ -212,8 +210,7 @@ class Done:
     named: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Weak:
+class Weak(Struct, frozen=True):
     """A weakening at position ``at``; ``after_failure``: a test run had failed and nothing passed since."""
 
     at: int
@@ -221,8 +218,7 @@ class Weak:
     after_failure: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit at position ``at`` by ``call``. ``files``: all that are known to be in it; ``created``: those
     that git calls new.
     """
@@ -233,8 +229,7 @@ class Commit:
     created: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Untracked:
+class Untracked(Struct, frozen=True):
     """Git was told at position ``at`` to forget ``path``: a file, a folder, a pattern, ``.`` for all."""
 
     at: int
@@ -245,8 +240,7 @@ class Untracked:
         return any(c in self.path for c in "*?[") and fnmatch(name, self.path)
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """The work of a task's calls. ``last_code``: position of the last write to code, -1 for none;
     ``last_data``: the same for files that may be data too; ``last_edit``: for any file.
 

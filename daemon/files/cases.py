@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ..core.errors import Unavailable, UserError, words
 from ..redact import redact_value
@@ -84,8 +85,7 @@ def read_case(path: Path) -> Json:
 # --- the person's own ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """A case file in a list. ``problem``: the reason why the file can't be used, "" if it can."""
 
     path: Path
@@ -178,8 +178,7 @@ class CaseFolder:
         write_atomic(path, text.encode("utf-8", "replace"), mode)
 
 
-@dataclass(frozen=True, slots=True)
-class Disputed:
+class Disputed(Struct, frozen=True):
     """A verdict that a person called wrong. ``case``: the judged case. ``path``: its place. ``before``: its
     earlier label, "" for none. ``agrees``: the judge had said just that.
     """

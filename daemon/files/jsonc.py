@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from msgspec import Struct
 
 from ..core.errors import UserError
 
@@ -41,8 +42,7 @@ _STRING = re.compile(rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})
 _SCALAR = re.compile(r"(?:true|false|null)\b|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A value and where it stands."""
 
     start: int
@@ -51,8 +51,7 @@ class Node:
     items: tuple[Item, ...] = ()  # the elements of an array, the members of an object
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """An element of an array, or a member of an object with its name."""
 
     start: int  # of the name in an object

@@ -13,11 +13,12 @@ import re
 import threading
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable, words
 from ..redact import redact_value
@@ -43,8 +44,7 @@ _SAFE = re.compile(r"[^A-Za-z0-9_-]")
 _CASE = re.compile(r"_\d{10,16}\.json$")
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(Struct, frozen=True):
     """The content of the session's verdict file while a turn is being judged."""
 
     session: str
@@ -53,8 +53,7 @@ class Judging:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stalled:
+class Stalled(Struct, frozen=True):
     """The content of the session's verdict file while an agent works and seems stuck. The person reads
     ``told``.
     """
@@ -93,7 +92,7 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
             "reward": v.reward,
             "reason": v.reason,
             "attempt": v.attempt,
-            "judge": asdict(v.judge),
+            "judge": to_builtins(v.judge),
         }
     found = {
         "sessionId": v.session[:SHORT],

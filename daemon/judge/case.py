@@ -5,9 +5,11 @@ So a case can be saved, replayed and turned into a labelled test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from operator import is_
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.cuts import bounded
 from ..core.evidence import Evidence
@@ -24,8 +26,7 @@ MAX_ROUNDS = 4
 PROMPT_TOKENS = 6_000
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One turn to be judged. ``at`` is epoch ms; ``nonce`` fences the untrusted text of this call.
 
     ``requests``: the human messages of this task, oldest first; ``earlier``: those before it, as context

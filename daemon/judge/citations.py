@@ -6,8 +6,9 @@ A model may invent. An item counts only where it names a row of the case or quot
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ..core.evidence import FAILED
 from ..core.question import as_quoted

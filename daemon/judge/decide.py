@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
 from ..core.orders import SendFeedback, ShowToast, StoredOrder, Variant
@@ -95,8 +97,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey
 UNJUDGED = "Stopped; no model judged it"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What to commit: the verdict, the orders that follow it, and the session after it."""
 
     session: Session
@@ -104,8 +105,7 @@ class Decision:
     orders: tuple[StoredOrder, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """One judged round: the session as it is now, the case it was judged on, who judged, and when."""
 
     session: Session

@@ -9,8 +9,10 @@ as a verdict (I18). At most four calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
@@ -37,8 +39,7 @@ def always(provider: str, model: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why. ``no_proof``: no
     model was asked, and the calls prove neither that it is done nor that it is not.
 

@@ -6,7 +6,6 @@ the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
@@ -34,8 +33,7 @@ DECIDES: Final = 1  # the last rank that may use the largest size
 SAYS_CHARS: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """Lines that stay together. ``rank``: 0 is kept first. ``says``: what a count of left-out items names.
 
     ``full``: the same with more in it, shown instead where there is room, by ``full_rank``; it may be all

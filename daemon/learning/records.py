@@ -9,9 +9,11 @@ nobody is asked here.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import UserError
 from ..core.given import known_as
@@ -47,8 +49,7 @@ NO_MODEL: Final = "no model can be asked which lesson belongs to a task: the rul
 NOBODY: Final = "nobody vouches for it: `reflectd learned approve` lets agents have it"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One thing that was learned.
 
     ``id``: what a person types. ``key``: the same for programs (a lesson's whole id, a waiting text's
@@ -107,7 +108,8 @@ class Record:
 
     def as_json(self) -> Json:
         """For a script."""
-        return asdict(self) | {"given": bool(self.how), "seen": self.seen}
+        row: Json = to_builtins(self)
+        return row | {"given": bool(self.how), "seen": self.seen}
 
 
 def why_off(kind: Kind, person: Settings, project: Settings) -> str:

@@ -12,11 +12,12 @@ import errno
 import zlib
 from base64 import b64decode
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import ReflectdError, Unavailable, UserError, words
 from ..files.safe import CHANGED, alone, holds, read_bytes, write_atomic
@@ -32,8 +33,7 @@ SUFFIX: Final = ".revision.json"
 _CONTENT: Final = ("content_before", "backup")  # the second one in files of older versions
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """One change. ``number``: its name among those of its folder. ``at``: epoch ms. ``by``: who, such as
     "you". ``what`` and ``why``: in words. ``before`` and ``after``: digests of the file, "" of an empty or
     missing one. ``undoes``: the revision that this one undid, 0 for none.
@@ -114,7 +114,7 @@ class RevisionsOf(Generic[R]):
         """Keep a revision under the next number, with what the file was before it. Raises ``Unavailable``."""
         made = replace(made, number=max((_number(path) for path in self._paths()), default=0) + 1)
         packed = None if content is None else zlib.compress(content)
-        kept = {f.name: getattr(made, f.name) for f in fields(made)} | {_CONTENT[0]: packed}
+        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT[0]: packed}
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(self._folder / f"{made.number:08d}{SUFFIX}", msgspec.json.encode(kept), mode=0o600)
         total = 0

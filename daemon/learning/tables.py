@@ -8,10 +8,10 @@ here; its user decodes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+from msgspec import Struct
 
 from ..core.given import known_as
 from ..learning.texts import Origin
@@ -35,8 +35,7 @@ State = Literal["quarantined", "confirmed", "dismissed"]
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A text that was learned. ``replaces``: the names of the points that it stands for once it counts.
     ``session``: where it was learned. ``settled``: when it was confirmed or dismissed, 0 while it is not.
     """
@@ -53,8 +52,7 @@ class Text:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A change of a playbook that was decided. ``body``: what changes."""
 
     id: int

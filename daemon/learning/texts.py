@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from ..core.given import CITED
 from ..redact import redact
@@ -21,8 +22,7 @@ CHARS: Final = 300
 By = Literal["curator", "person", "import"]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a text comes from. ``session`` and ``turn``: what it was learned from. ``at``: epoch ms.
     ``why``: one sentence. ``proof``: the row or the words that confirmed it, and ``confirmed_in`` the
     session.

@@ -10,10 +10,10 @@ import email.utils
 import re
 import socket
 import ssl
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 
 from ..core.errors import Fault, Unavailable
 from ..redact import redact
@@ -45,14 +45,17 @@ _ADVICE: Final[dict[Fault, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The party that a call asked. ``host`` is the server's address without path and credentials."""
 
     provider: str
     host: str
     model: str
-    key: str = field(repr=False)
+    key: str
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        return f"Asked({self.provider!r}, {self.host!r}, {self.model!r})"
 
 
 def of_status(asked: Asked, status: int, headers: Mapping[str, str], body: str, now_s: float) -> Unavailable:

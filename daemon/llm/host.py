@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..core.errors import BadReply, Unavailable
 from ..core.fast import choose

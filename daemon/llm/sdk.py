@@ -17,13 +17,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import BadReply, Unavailable, UserError
 from ..core.llm import Prompt, Reply, Usage
@@ -263,8 +264,7 @@ def _http(own_headers: Callable[[Request], object]) -> AsyncClient:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """One answer, as both protocols give it. ``usage.cost`` is not yet known."""
 
     text: str

@@ -9,11 +9,12 @@ older reflectd) is judged on its saved evidence. Reads bytes, never files. A fil
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import log
 from ..clock import SystemClock
@@ -54,8 +55,7 @@ FORMS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A person's label on a case: the right verdict. ``by``: the labeller."""
 
     expect: Expect
@@ -63,8 +63,7 @@ class Label:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A case that can be judged, and what the file says about it besides.
 
     ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none. ``decided``:
@@ -238,8 +237,7 @@ def _tags(found: Json) -> tuple[str, ...]:
     return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """The result of judging a case, and its calls."""
 
     case: Case

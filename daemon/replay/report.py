@@ -8,10 +8,11 @@ this machine. Pure but for that: reads no files.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
 
 from ..core.orders import SendFeedback
 from ..core.verdict import FinalState
@@ -44,8 +45,7 @@ OTHERS: Final = "(others)"
 MOST_PROJECTS: Final = 1_000  # counted apart
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One stop, judged. ``at``: when its answer ended, epoch ms. ``feedback``: the whole text that would have
     been sent, empty when none would. Only with a feedback there are ``request``, ``final`` (how the answer
     ended), ``happened`` (the rows of evidence) and ``said`` (what the person typed next). ``asks``: a model
@@ -126,8 +126,7 @@ def _happened(case: Case) -> tuple[str, ...]:
     return tuple(f"{'! ' if r.open else '  '}{r.text[:200]}" for r in ordered[:ROWS])
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """Stops of one kind together: all of them, one project's, one week's. ``cost`` is what is known of it;
     ``unpriced``: calls whose price nobody told.
     """
@@ -151,8 +150,7 @@ class Count:
         self.unpriced += r.cost is None
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """All figures of one back-test. ``severities``: of what would have been sent. ``signs``: (group, sign) →
     how many. ``days``: those on which there was a stop.
     """
@@ -238,8 +236,7 @@ def _a_day(number: float, days: int) -> float:
     return round(number / days, 4) if days else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+class Precision(Struct, frozen=True):
     """The labels of feedbacks. ``sent``: the feedbacks that would have been sent in all. ``unknown``: looked
     at, with no answer.
     """

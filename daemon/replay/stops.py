@@ -7,9 +7,11 @@ for word. Pure: reads no files and asks no model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.cuts import bounded
 from ..core.errors import BadReply, Unavailable
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
 Sign = Literal["again", "went_on", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A stop before it is judged. ``decided``: what a guard says; then there is no ``case``. ``session``: its
     state, with which ``Walk.decide`` goes on.
     """

@@ -9,13 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, to_builtins
 
 from .. import log
 from ..core.errors import BadReply, Rejected, Unavailable
@@ -347,7 +346,7 @@ class Routes:
         if s.directory:
             absolute(s.directory)
         done = await self._intake.switch(on=s.on, session=s.session[:ID], directory=s.directory)
-        return answer(**asdict(done)) if done is not None else _unknown(s.session)
+        return answer(**to_builtins(done)) if done is not None else _unknown(s.session)
 
     async def dashboard(self, request: web.Request) -> web.Response:
         """``POST /v1/dashboard``."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ..core.errors import Unavailable, UserError
 from ..files.safe import write_atomic
@@ -29,8 +30,7 @@ BACKLOG = 4096
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The service's program. ``program`` is the command without its verb: a Python, ``-m`` and the module."""
 
     program: tuple[str, ...]

@@ -17,9 +17,11 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.errors import Unavailable, UserError, words
 from .migrations import MIGRATIONS
@@ -266,8 +268,7 @@ class ConflictError(Unavailable):
     """A constraint refused one statement; the database itself works."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     statements: Sequence[Statement]
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[int]
@@ -275,8 +276,7 @@ class _Job:
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The state of the file when opened. ``aside``: the new place of a corrupt one. ``rows``: the number of
     damaged rows of each table that were moved to ``unreadable``.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from .readonly import Reads
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """An offer as a session was given it: exactly these characters. ``call``: it stands behind the result of
     this call; empty where it stands nowhere in the messages.
     """

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from .db import Database, Row, Statement
@@ -19,8 +19,7 @@ _COLUMNS: Final = "id, kind, key, lane, due, tries, cursor, body"
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """``due``: epoch ms. ``cursor``: the progress, in the worker's own words.
 
     ``lane``: jobs of one lane are done one after the other. ``tries``: the number of failures.

@@ -6,9 +6,11 @@ Amounts of two currencies are never added up. A sum with one number is of the ca
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from ..core.guards import Spent
 from .retention import old
@@ -26,8 +28,7 @@ USD: Final = "USD"
 RATE_DAYS: Final = 7  # the pace of so many days is what the rest of a month is expected to cost
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One call. ``outcome``: ``ok``, ``cancelled``, ``timeout`` or ``error: …``. ``cost``: in ``currency``.
     ``directory``: the session's folder, empty when it is not known.
     ``attempt``: 1 for the first try at a provider, 2 for the first one after a failure.
@@ -49,13 +50,13 @@ class Entry:
     attempt: int = 1
 
 
-_COLUMNS: Final = ", ".join(f.name for f in fields(Entry))
+_COLUMNS: Final = ", ".join(f for f in Entry.__struct_fields__)
 
 
 def add(entry: Entry) -> Statement:
     """The insert of one row."""
     return (
-        f"INSERT INTO ledger ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Entry)))})",
+        f"INSERT INTO ledger ({_COLUMNS}) VALUES ({', '.join('?' * len(Entry.__struct_fields__))})",
         [astuple(entry)],
     )
 
@@ -82,8 +83,7 @@ _SUMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """Calls of one kind together. ``cost``: USD of the calls with a known price, None when there are none.
     ``others``: the cost of calls in other currencies, by code.
 
@@ -109,8 +109,7 @@ Group = tuple[str, Sums]
 """The name of a group and its sums."""
 
 
-@dataclass(frozen=True, slots=True)
-class Month:
+class Month(Struct, frozen=True):
     """The cost of this calendar month (local time) in one currency, and the expected cost at its end at the
     pace of the last seven days.
     """
@@ -120,16 +119,14 @@ class Month:
     expected: float
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The cost of the agent's own work, by its host: USD, None without a price; tokens in all."""
 
     usd: float | None = None
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """``rows``: the newest calls; ``sums``: of all that match, not only of ``rows``; ``groups`` by name;
     ``agent``: beside it, the agent's own work in the tasks that were judged (I41).
     """
@@ -234,7 +231,9 @@ def _work(db: Reads, where: str, parameters: tuple[object, ...]) -> Work:
 
 
 def _sums(row: Sequence[float | None], others: Sequence[tuple[str, float]] = ()) -> Sums:
-    counts: dict[str, Any] = {f.name: int(n or 0) for f, n in zip(fields(Sums)[:-1], row, strict=True)}
+    counts: dict[str, Any] = {
+        name: int(n or 0) for name, n in zip(Sums.__struct_fields__[:-1], row, strict=True)
+    }
     return replace(Sums(**counts), cost=row[7], others=tuple(others))
 
 
@@ -288,8 +287,7 @@ LETTERS_KEPT: Final = 500
 RAW_CHARS: Final = 64_000
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """One reply; ``raw`` is redacted, at most ``RAW_CHARS``. ``at`` is epoch ms."""
 
     at: int

@@ -5,10 +5,10 @@ prompt twice, in spite of restarts and races: the primary key refuses the second
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 
 from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 from .retention import old
@@ -31,8 +31,7 @@ _TYPES: Final = {kind: order for order, kind in KINDS.items()}
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """One row; ``instance``: the receiver."""
 
     id: str

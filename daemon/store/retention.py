@@ -8,8 +8,9 @@ or until a person says that the clock is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from .db import Statement
 
@@ -35,8 +36,7 @@ def old(table: str, column: str = "at") -> str:
     return f"{column} < min(?, (SELECT min({column}) FROM {table}) + {DAY_MS})"
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """``may``: rows may be deleted now. ``off_ms``: the distance of the clock from the mark, if it may have
     jumped. ``kept``: the statements to store for this look.
     """
@@ -46,8 +46,7 @@ class Look:
     kept: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Standstill:
+class Standstill(Struct, frozen=True):
     """Nothing of ``what`` is deleted ``since`` then, ``until`` then (epoch ms), because the clock was off by
     ``off_ms``: ahead, or behind when it is negative.
     """

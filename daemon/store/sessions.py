@@ -7,10 +7,11 @@ switched off is off with everything below it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import BadReply
 from ..core.session import Session
@@ -31,8 +32,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
+class Switched(Struct, frozen=True):
     """The effect of ``reflectd off`` or ``on``. ``target``: the session's whole id, or the folder.
     ``changed``: it was the other way before. ``off_above``: the folder that holds the target off all the
     same, "" for none. ``off_below``: the first folders below the target that are off on their own.

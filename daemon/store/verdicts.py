@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 
 from ..core.verdict import Verdict
 from .retention import old
@@ -27,16 +27,14 @@ FOLDERS_OF = 200
 ALWAYS: Final = 2**53  # epoch ms: later than anything
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVerdict:
+class StoredVerdict(Struct, frozen=True):
     """A verdict and the workspace it belongs to."""
 
     verdict: Verdict
     directory: str
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """A verdict of a session and its number; the oldest verdict that is kept is number 1."""
 
     number: int

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ..core.guards import Skip
 from ..core.transcript import looks_up
@@ -50,8 +51,7 @@ FAULT_LINES: Final = 3
 WENT_ON: Final = 2  # more repeats after the nudge: then the agent did not heed it
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One finished call.
 
     ``symbol``: equal for calls that count as the same one with the same outcome: of a failure it holds what
@@ -66,8 +66,7 @@ class Step:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """One loop. ``what`` names the calls. ``count``: how often the call or the round came. ``key`` stays the
     same while the loop goes on.
     """
@@ -208,8 +207,7 @@ def step_from_digests(tool: str, call: str, result: str, *, failed: bool) -> Ste
     return Step(call + result, tool, _sort(tool), failed, tool[:MAX_NAME])
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A shell script: ``head`` is its program with verb and folder, ``target`` the first file that it
     writes.
     """

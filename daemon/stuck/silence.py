@@ -10,10 +10,10 @@ rules answer first, at no cost. When the model fails, nobody knows, so nobody is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ..core.cuts import argument_in_short, head_and_tail
 from ..core.evidence import Ending, ending
@@ -62,8 +62,7 @@ class Said(Struct, kw_only=True, rename="camel"):
     nudge_message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """Facts from events that the messages don't have.
 
     ``silent_ms``: time since the last event or output. ``retrying``: the host waits to ask a failing model
@@ -77,8 +76,7 @@ class Seen:
     children: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One session that has been silent. ``turn`` is empty while the agent has not answered the task at all.
 
     ``pending``: tool calls without a result. ``tokens``, ``finish``, ``completed`` and ``error``: of the last
@@ -108,8 +106,7 @@ class Case:
         return (self.turn, len(self.reply), self.pending, len(self.calls), *ended, self.seen.busy)
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(Struct, frozen=True):
     """The answer. ``reason`` is None when no rule or model could answer; ``why`` explains the answer.
 
     ``nudge`` is the answer's `shouldNudge`, true only with ``genuinely_stuck``; ``message`` is its
@@ -225,8 +222,7 @@ def assessment(answer: Answer[Said]) -> Assessment:
 # The decision
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The session afterwards, the orders for the host, and the sentence for the person (empty: none)."""
 
     session: Session

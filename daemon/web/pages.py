@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
+from msgspec import Struct
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable, UserError
 from . import reads, verdict
@@ -35,8 +35,7 @@ WHOLE: Final = 2**53  # numbers beyond that are none of ours
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A page: its address, its name in the menu ("": it is not there), its template, its data."""
 
     path: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ..core.errors import BadReply
 from ..core.ports import Clock
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The sources of the pages and the targets of their buttons. Handed to each page."""
 
     status: StatusReport

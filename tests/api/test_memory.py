@@ -4,15 +4,17 @@ names, against Anthropic's API on loopback (AC-2.6.1 to AC-2.6.4).
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from daemon.api import memory as api
 from daemon.api.asking import Asking
@@ -42,7 +44,7 @@ class Evaluates(Step):
         assert nonce is not None, body
         self.asked.append(body)
         said = json.dumps({"nonce": nonce[1], **self.says})
-        return await replace(Says(), text=said, input=500, output=60).play(wire, body, request)
+        return await dataclasses.replace(Says(), text=said, input=500, output=60).play(wire, body, request)
 
 
 def asking(env: Mapping[str, str]) -> Asking:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from daemon.compaction.case import Action, Case, Outcome, make_case
 from daemon.compaction.decide import Decision, decide

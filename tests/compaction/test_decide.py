@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daemon.compaction.case import Action, Outcome
 from daemon.compaction.decide import NOTE_CHARS, Wanted, clean, decide, only_told, wanted

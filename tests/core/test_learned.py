@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daemon.core.given import cited_ids, folded, known_as, without
 from daemon.core.transcript import Message, ToolCall, Transcript

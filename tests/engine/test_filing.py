@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.session import Session
 from daemon.core.verdict import Verdict

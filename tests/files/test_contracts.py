@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, Self, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
 from daemon.core.verdict import FinalState, JudgedBy, Missing, Severity, Verdict
 from daemon.files.verdict import Judging, alias_object, verdict_object

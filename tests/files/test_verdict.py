@@ -6,11 +6,11 @@ import json
 import os
 import stat
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.verdict import FinalState, Missing, Severity, Verdict
 from daemon.files.verdict import CASES_KEPT, Judging, VerdictFiles, alias_object, verdict_object

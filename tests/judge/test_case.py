@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.evidence.activity import MAX_COMMAND

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.evidence import FAILED, Act, FileChange, Row
 from daemon.core.verdict import Judgement, Missing, Severity

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.evidence import Evidence, FileChange, Row
 from daemon.core.guards import Limits, Skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.evidence import FileChange, Row
 from daemon.core.transcript import Message, ToolCall, Transcript

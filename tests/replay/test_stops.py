@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.guards import Limits
 from daemon.core.transcript import After, Message, Stop, ToolCall, Transcript

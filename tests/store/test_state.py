@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daemon.core.errors import Unavailable
 from daemon.core.orders import SendFeedback, ShowToast
@@ -59,10 +59,10 @@ _BY_TYPE = {str: _TEXT, bool: st.booleans(), int: _INT, Progress: _PROGRESS}
 _SESSIONS = st.builds(
     Session,
     **{
-        f.name: _BY_NAME[f.name]
-        if f.name in _BY_NAME
-        else _BY_TYPE[str if f.name == "id" else type(f.default)]
-        for f in dataclasses.fields(Session)
+        name: _BY_NAME[name]
+        if name in _BY_NAME
+        else _BY_TYPE[str if name == "id" else type(getattr(Session(id=""), name))]
+        for name in Session.__struct_fields__
     },
 )
 
@@ -192,7 +192,7 @@ async def test_retention(db: Database) -> None:
         kept.put(Session(id=f"ses_{n}"))
         await store(db, kept, at)
         entry = ledger.Entry(at, "judge", f"ses_{n}", "offline", "", 0, 0, None, 1, "ok")
-        order = dataclasses.replace(feedback(f"ses_{n}"), created=at)
+        order = replace(feedback(f"ses_{n}"), created=at)
         await db.commit(
             sessions.mark({f"host_{n}": n}, at),
             sessions.judge_created(f"judge_{n}", "/w", at),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.stuck.loops import loop_in

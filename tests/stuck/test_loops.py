@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daemon.core.transcript import Message, ToolCall, Transcript
 from daemon.stuck.loops import Loop, Step, loop_at_end, loop_in, step_from_digests, step_of, steps

@@ -15,9 +15,10 @@ import sys
 import time
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
+
+from msgspec import Struct
 
 from ...core.errors import Unavailable
 from ..moments import moment
@@ -47,8 +48,7 @@ _SESSION = re.compile(r'(?:^| )session="?([^\s"]*)')
 _ESCAPED = re.compile(r"\\(.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One entry of the log. ``at``: epoch seconds, 0 when unknown. ``level``: empty for a line of another
     form. ``text``: all but time and level, as it was written.
     """

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field, to_builtins
 
 from ... import paths
 from ...core.errors import Unavailable, UserError
@@ -45,8 +46,7 @@ _STATES = {
 }
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """The steps that were or would be done. ``--json`` prints these fields."""
 
     action: str
@@ -157,7 +157,7 @@ def run(
     if args.json:
         from ..render import print_json
 
-        print_json(asdict(report))
+        print_json(to_builtins(report))
     else:
         tell(report)
         if report.error:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from ...client import request
 from ...core.errors import BadReply, Unavailable, UserError
@@ -118,7 +119,7 @@ def _without_daemon(where: Paths, body: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(0.05)
             continue
         try:
-            done = asdict(_store(where, body))
+            done: dict[str, Any] = to_builtins(_store(where, body))
         finally:
             lock.release()
         say("reflectd: no daemon runs; the next one will find this in its database", sys.stderr)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, told
 from ...core.llm import Prompt

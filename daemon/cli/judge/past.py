@@ -12,12 +12,13 @@ import os
 import secrets
 import sys
 import time
-from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ... import __version__
 from ...client import request
@@ -149,8 +150,7 @@ def _run(args: argparse.Namespace, past: Past, settings: Settings, where: Paths)
 # --- a model ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The stops left to ask. ``tokens``: of the first prompts, about. ``usd``: about, None when unknown."""
 
     stops: int
@@ -237,8 +237,7 @@ def _agreed(args: argparse.Namespace, found: Estimate, asker: Asker) -> bool:
 # --- the stops ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """One stop with its verdict. ``case`` and ``opinion``: None where a guard decided."""
 
     mark: str

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...client import request
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, words
@@ -125,8 +127,7 @@ def _changed(path: Path) -> float:
 # --- all of them --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A past session. ``name``: its path, also where that is no UTF-8, or its id in opencode. ``changed``:
     ns. ``read``: its stops, oldest first.
     """

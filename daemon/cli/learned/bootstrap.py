@@ -15,9 +15,11 @@ import os
 import time
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...client import request
 from ...core.cuts import tokens
@@ -53,8 +55,7 @@ REFUSAL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A session that was read. ``past`` has no stretch: ``packed`` is that, as it is sent, and ``tokens`` its
     size for a model.
     """
@@ -73,8 +74,7 @@ class Found:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """``chosen``: the sessions to look back on, oldest first. ``out``: those that are left out, with the
     reason. ``told``: the daemon's estimate; its ``left`` is how many there are without --limit.
     """
@@ -85,8 +85,7 @@ class Plan:
     told: Json
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """The results so far. ``spent``: USD, and tokens at an unknown price. ``stopped``: why it ended early."""
 
     sessions: list[Json] = field(default_factory=list)

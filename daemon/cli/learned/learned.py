@@ -9,9 +9,10 @@ that can't be used.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from ... import config
 from ...client import request
@@ -199,8 +200,7 @@ def _lazy(module: str, name: str) -> Run:
 # --- the project that is asked about ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """The project that the arguments mean. ``kind``: the one that is shown, "" for all."""
 
     settings: Settings

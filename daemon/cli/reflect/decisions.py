@@ -13,12 +13,13 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.consent import Question
 from ...core.errors import UserError
@@ -79,8 +80,7 @@ def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRul
     return LearnedRules(project, where.state_dir, SystemClock(), playbook=settings.playbook.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Stands:
+class Stands(Struct, frozen=True):
     """Something that stands already, and that the question is about. ``id``: "" for a line that an answer
     does not change.
     """
@@ -90,8 +90,7 @@ class Stands:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A change that a person is asked about. ``at``: when, in epoch ms. ``text``: the rule, or the change to
     undo. ``target``: the file that a rule would go to, "" for none; ``kept``: where a preference would.
     ``soft``: a preference is meant. ``signals``: ids, in ``dismiss`` and ``restore`` those that it is about.
@@ -120,7 +119,7 @@ class Proposal:
 
     def shown(self) -> Json:
         """For a script: the proposal, the question and the labels that may be chosen."""
-        about = {k: v for k, v in asdict(self).items() if v and k not in {"token", "session", "at"}}
+        about = {k: v for k, v in to_builtins(self).items() if v and k not in {"token", "session", "at"}}
         return {**about, "question": lines(self), "options": list(answers(self))}
 
 
@@ -132,8 +131,7 @@ def stored(found: object) -> Proposal | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The end of one decision. ``change``: its number, 0 when no rule was changed. ``ask``: a question that
     comes before anything is done.
     """

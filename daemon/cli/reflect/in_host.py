@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from ...core.consent import MAX_QUESTIONS, wish
 from ...core.errors import ReflectdError, Refused, UserError
@@ -165,7 +166,7 @@ class InHost:
         state = self.rules.journal.state
         with alone(state.folder):
             left = [p for p in (*more, *self._proposals()) if p.token != without][:KEPT]
-            state.save("proposals", {p.token: asdict(p) for p in left}, now())
+            state.save("proposals", {p.token: to_builtins(p) for p in left}, now())
 
 
 # --- the actions ---------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import ReflectdError, UserError
 from ...core.question import ask
@@ -33,8 +35,7 @@ Readings = dict[int, Reading]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnModel:
+class OwnModel(Struct, frozen=True):
     """A model API or program of the person's settings, asked by this process."""
 
     project: Path

@@ -7,8 +7,9 @@ lose none. Nothing is decided by accident: Enter writes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError
 from ...learning.rules.places import AGENTS

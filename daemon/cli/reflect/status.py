@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import to_builtins
 
 from ...learning.rules.journal import is_due, ranked
 from ...learning.rules.standing import NOTES, Wear, wear
@@ -120,7 +121,7 @@ def history(args: argparse.Namespace) -> int:
     look, changes = rules.look(), rules.changes.all()
     gone, wears = undone(changes), _wears(rules, look)
     if args.json:
-        shown = ({k: v for k, v in asdict(c).items() if k in _SHOWN} for c in changes)
+        shown = ({k: v for k, v in to_builtins(c).items() if k in _SHOWN} for c in changes)
         print_json({
             "project": str(rules.journal.project),
             "rules": [row_object(row, worn) for row, worn in wears],

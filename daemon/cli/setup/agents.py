@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ...core.errors import UserError
 from ...core.words import HOSTS
@@ -27,8 +28,7 @@ def _nothing(*_: object) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A coding agent: its module, its program, where its installers put that below the home (a shell that is
     older than the installation does not have it on its PATH), and where it is to be had.
 
@@ -62,8 +62,7 @@ _COPY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """One agent. ``program``: its path, "" when it is not there; ``loads``: the settings files that load us;
     ``judge``: who judges its sessions, in words. ``silenced``: what keeps it from running our hooks.
     """

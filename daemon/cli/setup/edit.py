@@ -16,10 +16,11 @@ import re
 import shutil
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, words
@@ -44,8 +45,7 @@ _FLEETING: Final = ("/uv/archive-v", "/uv/builds-v", "/pipx/.cache/")  # uvx and
 Action = Literal["created", "added", "replaced", "removed", "deleted", "restored", "unchanged"]
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Struct, frozen=True):
     """The outcome for a file beside the settings. ``told``: the text for the person, "" for nothing."""
 
     told: str = ""
@@ -55,8 +55,7 @@ class Extra:
 NOTHING: Final = Extra()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The steps that were or would be done. ``copied``: the plugin's copy was made or brought up to date.
     ``command``: the outcome for the bare `/reflect`. ``note``: more text for the person.
     """
@@ -72,8 +71,7 @@ class Report:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """Our own settings after some were set, or as they would be after a dry run. ``changed``: the keys whose
     value in the file is another one now. ``notes``: which variable counts more than the file. ``problem``:
     why no daemon starts with them; "" if one does.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError
 from ...paths import PACKAGE

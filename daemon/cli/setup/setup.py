@@ -12,9 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, told

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ...core.errors import Unavailable, UserError
 from ..render import Paint, count, print_json, visible
@@ -42,8 +43,7 @@ exit codes: 0 done, or nothing to do; 1 you said no, or the file system refused;
 that can't be used, or no terminal to ask on (add --yes)"""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     """One prompt of the project, compared with the prompt that is used without it."""
 
     name: str

@@ -14,10 +14,11 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from ... import paths
 from ...core.errors import ReflectdError, Unavailable, UserError, words
@@ -45,8 +46,7 @@ SOCKET: Final = re.compile(r"reflectd\.sock")
 _SHELLS: Final = (".bashrc", ".zshrc", ".config/fish/completions/reflectd.fish")
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """One thing that ``remove`` takes away; it raises ``UserError``, ``Unavailable`` or ``OSError``."""
 
     kind: Kind

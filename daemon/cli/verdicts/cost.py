@@ -7,8 +7,9 @@ also when nothing was judged · 2 wrong arguments, no session or several session
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec import to_builtins
 
 from ...core.errors import UserError
 from ..render import Paint, count, dear, place, print_json, short, table
@@ -101,7 +102,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
                 (s.today, s.tokens)
                 for s in (ledger.spent("", now - DAY_S * 1000, account) for account in ("judging", "asked"))
             )
-            month = [asdict(m) for m in ledger.month(now)]
+            month = [to_builtins(m) for m in ledger.month(now)]
             known = bool(found.rows) or Sessions(db).peek(identity) is not None
     if session and not known:
         raise UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
@@ -110,7 +111,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
         "spent_24h": {"usd": spent[0], "unpriced_tokens": spent[1]},
         "asked_24h": {"usd": asked[0], "unpriced_tokens": asked[1]},
         "month": month,
-        "limits": asdict(settings.spend),
+        "limits": to_builtins(settings.spend),
     }
 
 

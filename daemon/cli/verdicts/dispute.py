@@ -7,9 +7,10 @@ A command without a case means the newest one: of a session, else of the current
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
@@ -137,7 +138,9 @@ def _list(args: argparse.Namespace) -> int:
     folder = CaseFolder(where.state_dir)
     cases = folder.list()
     if args.json:
-        print_json({"folder": str(folder.path), "cases": [asdict(c) | {"path": str(c.path)} for c in cases]})
+        print_json(
+            {"folder": str(folder.path), "cases": [to_builtins(c) | {"path": str(c.path)} for c in cases]}
+        )
         return 0
     if not cases:
         print(f"no cases in {folder.path}; `reflectd dispute` makes one")

@@ -8,11 +8,11 @@ no verdict is stored.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import BadReply, Rejected, Unavailable
 from ...core.llm import Prompt

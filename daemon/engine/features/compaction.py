@@ -8,8 +8,9 @@ when it asks what to read after the compaction.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from msgspec.structs import replace
 
 from ...compaction.case import certain, make_case, outcome, question, verdict_of
 from ...compaction.decide import decide, hand_over, only_told, wanted

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct, field
 
 from ...core import events as ev
 from ...core.errors import ReflectdError
@@ -54,8 +55,7 @@ LOOKS: Final = 8  # at one silence, over three quarters of an hour; more looks w
 KEPT: Final = 500  # sessions
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """One session. ``row``: its last calls, by digests. ``loop``: the key of the loop that the person was
     told of, and ``next_ms``: when loops are looked for again. ``silent_at``: when the silence began that
     ``looks`` counts, and ``told_at``: when the one began that the person was told of. ``stalled``: the task,

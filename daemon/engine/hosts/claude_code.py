@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
@@ -65,8 +67,7 @@ SELDOM_MS: Final = 5_000
 MOST_TOASTS: Final = 5
 
 
-@dataclass(slots=True)
-class _Mod:
+class _Mod(Struct):
     """The mod's news of a session. ``prompt``: the id of the newest one. ``turn``: the newest that Esc ended.
     ``judging``: by the last answer.
     """
@@ -102,8 +103,7 @@ class _Mod:
         return news if shows else {k: v for k, v in news.items() if k == "again_ms"}
 
 
-@dataclass(slots=True, eq=False)
-class _Known(Known):
+class _Known(Known, eq=False):
     """One session. ``aside``: its turn is about us. ``looked``: set when the mod asks.
 
     ``escaped``: the mod told of Esc, which the file may not have yet. ``news``: what the person has not read

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
@@ -47,8 +48,7 @@ RUNS: Final = frozenset({"exec", "mcp", "appServer"})
 """Where a session comes from, by its file, if no person sits at it."""
 
 
-@dataclass(slots=True, eq=False)
-class _Known(Known):
+class _Known(Known, eq=False):
     """One session. ``source``: where it comes from, "" until its file says so. ``turn``: the last one that a
     prompt opened. ``news``: what the person has not read yet.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
@@ -36,8 +36,7 @@ SEEN_AFTER_S: Final = (*[0.05] * 60, *[1.0] * 57)  # when the file is looked at 
 _NULL: Final = msgspec.Raw(b"null")
 
 
-@dataclass(slots=True, eq=False)
-class Stop:
+class Stop(Struct, eq=False):
     """A Stop hook that waits for its verdict. ``said``: the answer that ended the turn.
 
     ``strict``: the host waits for it. ``watched``: so does a person, who may end that with Esc.
@@ -53,8 +52,7 @@ class Stop:
     toasts: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Known:
+class Known(Struct, eq=False):
     """One session. ``ending``: it is over, and its last turn is being judged."""
 
     stop: Stop | None = None

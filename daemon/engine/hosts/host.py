@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import itertools
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from msgspec import Struct, field
 
 from ...core.errors import BadReply, Unavailable
 
@@ -123,8 +124,7 @@ QUEUE: Final = 1_000
 READS: Final = 8  # sessions whose messages one process is asked for at once; it answers one after the other
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """A host's abilities.
 
     ``order_stream``: it holds a stream of orders open, so it answers calls and can be prompted at any time it
@@ -160,8 +160,7 @@ def capabilities(host: str) -> Capabilities:
     return CAPABILITIES.get(host, Capabilities())
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to a hook: a status, and a body that is JSON for 200 and plain text for a wake."""
 
     status: int = 204
@@ -271,8 +270,7 @@ class Answers:
                 answer.set_exception(Unavailable(f"{owner}: {why}", fault))
 
 
-@dataclass(slots=True, eq=False)
-class Instance:
+class Instance(Struct, eq=False):
     """One host process in one directory.
 
     ``session``: the only session that it has, where each session is a process of its own; "" for a process

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from ...core.errors import BadReply, Unavailable
 from ...core.orders import ReadHistory, ReadMessages, ReadProviders

@@ -11,10 +11,11 @@ import asyncio
 import os
 import stat
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct, field
 
 from ...core.errors import Unavailable, words
 from ...core.guards import ABORT_ERROR
@@ -46,8 +47,7 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class _File:
+class _File(Struct, eq=False):
     reader: Reader
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     written: dict[str, str] | None = None  # path → digest, when the turn was read to be judged

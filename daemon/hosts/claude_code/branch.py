@@ -12,10 +12,9 @@ depends only on the lines, not on how many came at once. A branch may be fed onl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Final, NamedTuple, cast, get_args
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.consent import COMMAND_MARK
@@ -55,8 +54,7 @@ _THIN: Final = (150, 150)
 _THIN_REQUEST: Final = (1_000, 1_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The kept part of a task. Texts older than the newest ``chars`` are shortened; entries older than the
     newest ``lines`` are left out.
     """
@@ -147,7 +145,7 @@ class Branch:
         task = messages_of(view.task, self._is_ours, directory=directory, known=known)
         messages = (*(_bare(m) for m in before), *task)
         found = Transcript(self._session, messages, directory=directory)
-        return with_fields(found, todos=todos_of(found.work, view.task))
+        return replace(found, todos=todos_of(found.work, view.task))
 
     def _view(self) -> _View:
         if self._seen is None:
@@ -278,7 +276,7 @@ def _by_person(entry: Entry) -> bool:
 
 def _bare(message: Message) -> Message:
     """The message without its tool calls."""
-    return message if not message.calls else with_fields(message, calls=())
+    return message if not message.calls else replace(message, calls=())
 
 
 def _thinned(entry: Entry) -> Entry:
@@ -304,8 +302,7 @@ def _thin_input(given: dict[str, object]) -> dict[str, object]:
 # Entries as core messages: the lines of one answer are one message, and each result goes to its call.
 
 
-@dataclass(slots=True)
-class _Answer:
+class _Answer(Struct):
     """The lines of one assistant message, and its calls, each with the folder that it ran in, if known.
     ``interrupted``: the interrupt's text, if any.
     """
@@ -356,7 +353,7 @@ def messages_of(  # noqa: C901, PLR0912 - one branch a kind
                 last.interrupted = e.text
             case "interrupt":  # Esc before the first word is an empty answer, as in other hosts
                 stopped = Message(e.uuid, "assistant", e.at, error=ABORT_ERROR, error_message=e.text)
-                messages.append(with_fields(stopped, completed=e.at))
+                messages.append(replace(stopped, completed=e.at))
             case "result":
                 for r in e.results:
                     if not r.failed and (tool := tools.get(r.id)) in {"ExitPlanMode", "EnterPlanMode"}:
@@ -367,7 +364,7 @@ def messages_of(  # noqa: C901, PLR0912 - one branch a kind
                 messages.append(Message(e.uuid, "user", e.at, compaction=e.compaction))
             case "summary":
                 summary = Message(e.uuid, "assistant", e.at, e.text, finish="stop", summary=True)
-                messages.append(with_fields(summary, completed=e.at))
+                messages.append(replace(summary, completed=e.at))
             case kind:
                 mode, last = e.mode or mode, None
                 if kind == "human":

@@ -7,7 +7,6 @@ form raises ``BadReply``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct, field
@@ -42,8 +41,7 @@ _NOT_A_PERSON: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A background task that runs. ``kind``: ``shell``, ``subagent`` … ``name``: its command or purpose."""
 
     id: str
@@ -51,8 +49,7 @@ class Task:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
+class Hook(Struct, frozen=True, kw_only=True):
     """One hook call. A field that the host does not send is empty.
 
     ``project``: the folder that Claude Code was started in. ``cwd``: its shell's folder. ``prompt``: the

@@ -11,9 +11,10 @@ import os
 import re
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable
 from ...core.transcript import Said, Stop

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable
 from ...core.transcript import MAX_AGENTS, Transcript
@@ -30,8 +31,7 @@ _COMPARED: Final = 200  # characters at the end of the final text
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How far back a file is read. ``window``: bytes at the file's end that are read first; then four times
     as many, and so on. ``context``: bytes in which earlier requests are looked for once the task is found.
     """

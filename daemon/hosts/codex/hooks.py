@@ -7,7 +7,6 @@ counts. An unknown hook gives no event and an unknown field is skipped (I36). A 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -32,8 +31,7 @@ EVENTS: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
+class Hook(Struct, frozen=True, kw_only=True):
     """One hook call. A field that Codex does not send is empty.
 
     ``turn``: Codex's id of the turn. ``final``: the agent's last message. ``agent``: the sub-agent that it is

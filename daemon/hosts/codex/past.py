@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable
 from ...core.transcript import Said, Stop

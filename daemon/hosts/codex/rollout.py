@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
@@ -42,8 +43,7 @@ _STATUSES: Final[dict[str, TodoStatus]] = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Answer:
+class _Answer(Struct):
     """The assistant's words and calls from one request to the model. ``ended``: the model had no more to say
     in it. ``calls``: by their ids, in order.
     """
@@ -207,7 +207,7 @@ class Fold:
     def _change(self, name: str, **changes: object) -> None:
         answer = self._calls.get(name)
         if answer is not None:
-            answer.calls[name] = replace(answer.calls[name], **changes)  # type: ignore[arg-type]
+            answer.calls[name] = replace(answer.calls[name], **changes)
 
     def _output(self, e: Entry) -> None:
         """The output that the model was shown. An item of the call has it whole, and counts more."""

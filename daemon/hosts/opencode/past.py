@@ -11,9 +11,10 @@ for its last stop only. Reads no files. Raises ``BadReply`` for any other form.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ...core.errors import BadReply
 from ...core.transcript import Stop

@@ -11,8 +11,9 @@ import asyncio
 import math
 from array import array
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from ...core.errors import ReflectdError
 
@@ -25,8 +26,7 @@ EMBED_S: Final = 30.0
 WARM: Final = "warm"  # a text that is embedded so that the model is there
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     """An embedding: 32-bit floats of length 1, and the model that made it. Vectors of two models are never
     compared.
     """

@@ -8,10 +8,11 @@ of a project. Decisions only.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.errors import BadReply
 from ...core.given import folded
@@ -41,8 +42,7 @@ _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)]
 _SENTENCE: Final = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - the ends of sentences in other scripts
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(Struct, frozen=True):
     """A task that ended badly, and what to do next time.
 
     ``id``: 32 hexadecimal digits. ``project``: what names the repository for all its worktrees. ``query``:
@@ -87,7 +87,7 @@ class Episode:
 
     def as_json(self) -> dict[str, Any]:
         """For our own clients, and for ``export``."""
-        row = asdict(self)
+        row: dict[str, Any] = to_builtins(self)
         del row["similarity"]
         return row | {"use": {name: row.pop(name) for name in COUNTS}}
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import to_builtins
 
 from ...core import events as ev
 from ...core.errors import Unavailable
@@ -134,7 +135,7 @@ class Memory(Feature):
             **tables.counts(world.db, "memory."),
             "over_limit": self._jobs.over_limit,
             "fallback_mode_active": self._jobs.degraded,
-            "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
+            "spent": to_builtins(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "embedding": self._vectors.model,
             "embedding_loaded": self._vectors.loaded,
         }

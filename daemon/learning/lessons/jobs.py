@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ...core.errors import BadReply, Unavailable
 from ...core.session import Session

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -132,8 +131,7 @@ def how_good(query: str, context: Sequence[str], answer: str) -> Question[Evalua
 # --- what went wrong, and what to do next time ------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reflection:
+class Reflection(Struct, frozen=True):
     """``problem``: what went wrong. ``lesson``: what to do next time. ``full``: the whole reply."""
 
     problem: str
@@ -221,8 +219,7 @@ def _case(query: str, context: Sequence[str], answer: str) -> dict[str, str]:
 # --- the task that ended badly ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A judged turn that went badly. ``query``: the task in the person's words. ``context``: the lines of the
     activity log that decide. ``answer``: the agent's final message. ``reasoning``: the verdict in words.
     ``proof``: the row that proves it, empty when only a model's opinion does.

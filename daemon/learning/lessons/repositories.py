@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from ...core.errors import Unavailable, words
 from ...files.safe import read_text
@@ -25,8 +26,7 @@ _URL: Final = re.compile(r"\s*url\s*=\s*(\S+)\s*")
 _SCP: Final = re.compile(r"(?:[^@/]*@)?([^:/]+):(?!/)(.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """Real paths. ``top``: the work tree. ``folder``: its git folder. ``common``: the git folder that has the
     configuration, another one only in a linked work tree.
     """

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.errors import BadReply
 from ...engine.feature import Route
@@ -216,7 +216,7 @@ class EpisodeRoutes:
             raise BadReply("log: `cost` is no amount")
         entry = replace(asked, at=self._world.clock.now_ms(), session="", account="asked")
         await self._world.db.commit(ledger.add(entry))
-        return {"logged": asdict(entry)}
+        return {"logged": to_builtins(entry)}
 
 
 def _route(

@@ -16,11 +16,11 @@ import asyncio
 import secrets
 import stat
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ...core.errors import BadReply, Unavailable, UserError, words
 from .episodes import DAY_MS, UNUSED_DAYS, brought

@@ -10,11 +10,11 @@ transcript and no host.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.cuts import tokens
 from ...core.errors import BadReply, ReflectdError, Rejected, Unavailable

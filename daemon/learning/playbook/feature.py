@@ -19,12 +19,13 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, UserError
@@ -97,8 +98,7 @@ class _Answered(msgspec.Struct):
     confirmed: list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A look back and its inputs. ``limits``: given when a person asked for it; then it is paid from that
     account, and only sessions' own judges that need no session are asked.
     """
@@ -110,8 +110,7 @@ class Look:
     limits: Limits | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(Struct, frozen=True):
     """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
     used. ``no``: the limit on spending that forbade the call, when a person asked for it.
     """
@@ -122,8 +121,7 @@ class Silent:
     no: Skip | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A project's points as they were last read, best first."""
 
     project: str
@@ -333,7 +331,7 @@ class Playbook(Feature):
             "bytes_waiting": size,
             "texts_waiting": tables.quarantined(world.db),
             **tables.counts(world.db),
-            "spent": asdict(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
+            "spent": to_builtins(world.ledger.spent("", world.clock.now_ms() - WEEK_MS, "learning")),
             "over_limit": OVER_LIMIT in self.waits,
             "waits": self.waits,
         }
@@ -439,7 +437,7 @@ class Playbook(Feature):
         tags = counted(answered.reflection.bullet_tags, {p["name"] for p in given}, before)
 
         seen = copy(view.known)
-        apply_tags(seen, [asdict(t) for t in tags])
+        apply_tags(seen, [to_builtins(t) for t in tags])
         said, part = within_curator(templates["curator"], answered.reflection, seen)
         points = [p for _, p in each(part)]
         pairs = await similar(points, view.approved, world.embeddings, SIMILAR)

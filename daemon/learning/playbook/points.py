@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.given import folded
 from ..texts import refusal
@@ -353,8 +355,7 @@ def add(playbook: Playbook, text: object, section: object, names: Names, said: s
 # --- operations --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One change of points. With ``text`` a point says it: a new one; the one in ``names``; of several a new
     one that takes their place. With ``into`` those in ``names`` become that point, whose text stays. With
     neither they are removed.
@@ -367,8 +368,7 @@ class Operation:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """A session's word on a point that it was given."""
 
     name: str
@@ -376,8 +376,7 @@ class Tag:
     rationale: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The changes of the playbook. They can be applied to the file as it is then, in spite of edits since.
 
     ``taken_back``: tags that were counted and are not true.

@@ -20,11 +20,12 @@ import json
 import os
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded, known_as
@@ -157,8 +158,7 @@ def dumped(playbook: Mapping[str, Any]) -> bytes:
 # --- what is known of it -----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """``highest``: how a name begins → the highest number. ``approved``: digest of a text → epoch ms."""
 
     highest: dict[str, int] = field(default_factory=dict)
@@ -182,8 +182,7 @@ class Known:
         return known_as(text) in self.approved
 
 
-@dataclass(slots=True)
-class Edit:
+class Edit(Struct):
     """A change that is being made: ``playbook`` may be changed in place, ``names`` gives new names.
 
     ``what`` says in words what was done; ``approved``: the texts that a person wrote. ``mark`` and

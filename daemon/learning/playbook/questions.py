@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.cuts import head_and_tail, tokens, within
 from ...core.evidence import Act, Evidence, FileChange, Row
@@ -70,8 +70,7 @@ HEADING: Final = 12  # tokens of a heading and of the line ends around it, more 
 NONE: Final = "(none)"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Judged turns as one. ``task``: of the last turn. ``ended``: the verdicts in words. ``cited``: the names
     of points in all that the agent wrote. ``lowest``: the lowest reward, None where there is none. Ids of
     rows and lines of the log name their task where there are several: ``T2.E3``.

@@ -8,11 +8,12 @@ words, so the same words in five sessions are one candidate with five sightings.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.given import folded
 from ...core.guards import ABORT_ERROR
@@ -52,8 +53,7 @@ _FEEDBACK: Final = "rejected permission to use this specific tool call with the 
 _ACTS: Final = ("command", "filePath", "file_path", "path", "url", "pattern")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A text that a person typed. ``why``: the reasons to look at it first; ``prior``: the agent's words."""
 
     key: str

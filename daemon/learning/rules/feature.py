@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.consent import TYPED

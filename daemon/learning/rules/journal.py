@@ -10,11 +10,11 @@ is not there, ``ValueError`` for a dict that is no journal.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
+from msgspec import Struct
 
 from ...core.errors import UserError
 from ...core.given import folded
@@ -119,8 +119,7 @@ class Sighting(NamedTuple):
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The meaning of a text. ``content``: its wording. ``against``: ids of rules that it contradicts."""
 
     type: Kind

@@ -17,10 +17,11 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
@@ -66,8 +67,7 @@ class Loaded(NamedTuple):
         return [f"{self.problem}; {later}"] if self.problem else []
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A journal while it is changed. ``told``: lines that a person should know. The rest is of a scan:
     ``new`` and ``again`` (ids of signals), ``quotes`` by such ids, ``decided`` (the fate of texts, by their
     keys: the id of a signal, or "none"), ``kept`` (candidates that wait), ``cursors`` (path → where reading

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import make_folder
@@ -40,8 +42,7 @@ FOLDER: Final = "changes"  # in the project's folder of the state
 Files = list[tuple["Place", Document]]
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Revision):
+class Change(Revision, frozen=True):
     """One change. ``file``: its path from the project, "" where none was changed. ``soft``: of preferences.
     ``rules``: each entry of the journal before and after it. ``signals``: id, status before, status after.
     """
@@ -71,8 +72,7 @@ def entries(changes: Changes) -> list[Entry]:
     return [after for change in changes.all() for _, after in change.rules if after is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The present state. ``statements``: all that a new text could contradict or repeat, a person's own lines
     too. ``by_hand``: their own lines among the active rules. ``problems``: files that can't be read.
     """
@@ -84,8 +84,7 @@ class Look:
     problems: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A change that was made. ``rule``: the entry of the journal. ``told``: lines that the person should
     know.
     """

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import read_bytes
@@ -36,8 +38,7 @@ _SPAN: Final = re.compile(r"`[^`]*`")
 _IMPORT: Final = re.compile(r"(?<!\S)@(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file for rules or preferences. ``name``: its path from the project. ``via``: the name that led to it,
     such as that of a link. ``path``: the real file. ``note``: a sentence for the person about this choice.
     """

@@ -9,10 +9,10 @@ cut. Pure.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from ...core.question import Question
 from ...redact import redact_head, redact_tail
@@ -35,8 +35,7 @@ TEXT: Final = 300  # characters of each
 COMPARE_TOKENS: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Stands:
+class Stands(Struct, frozen=True):
     """A statement that stands. ``rule``: the id of a rule of the person's; "" for what they said before."""
 
     text: str

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import UserError
 from ..texts import has_hidden
@@ -34,8 +36,7 @@ _ITEM: Final = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
 _RAW: Final = re.compile(r" {0,3}<(pre|script|style|textarea)(?=[\s>]|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line. ``end``: how it ends, "" for the last one of a file without a final newline. ``code``: it is
     code, raw HTML or a comment, so nothing in it counts. ``level``: of a heading, 0 for any other line; of
     two lines that make a heading, the first has it. ``title``: of a heading.
@@ -163,8 +164,7 @@ _ARCHIVED: Final = re.compile(rf"\(archived: ({_DATE})(?:\)$|, reason: )")
 _MARK: Final = re.compile(r"\((?:learned|archived):")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule as the file has it. ``day``: when it was learned or archived, "" when the line does not say.
     ``line``: its number, from 1. ``lines``: how many lines its text takes. ``below``: lines of a person's own
     that belong to it, such as a note below it.
@@ -252,8 +252,7 @@ PREFERENCES: Final = RULES._replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Struct, frozen=True):
     """A line of a person's own. ``part``: of the section, "active", "archived" or "section"; "" elsewhere."""
 
     text: str
@@ -261,8 +260,7 @@ class Own:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A part of a section: from the line after its heading to the line before the next one."""
 
     kind: str

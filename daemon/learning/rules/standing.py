@@ -8,9 +8,10 @@ A model said which rules a signal contradicts when it read it (``against``); her
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from .journal import against, same
 from .section import PREFERENCES, Rule
@@ -37,8 +38,7 @@ STALE_DAYS: Final = 90
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")  # cuts a paragraph into pieces that a question can quote
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """A rule, a preference, or a line that somebody wrote by hand (``id`` is ""). ``soft``: a preference.
     ``file`` and ``line``: where it stands. ``note``: it was "edited" by hand, is "another" person's, or "by
     hand". ``rule``: as the file has it; None where no file has it.
@@ -172,8 +172,7 @@ def _of_file(rule: Rule, name: str, *, soft: bool) -> Standing:
 # --- how rules wear ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Wear:
+class Wear(Struct, frozen=True):
     """``contradicted``: how often, with ``by``, the signals. ``confirmed``: the last day on which the person
     said it, "" when unknown. ``days``: since then.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from daemon import config, paths
 from daemon.cli.doctor.checks import About, claude_hooks, claude_mod, claude_program, judges

@@ -7,10 +7,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from daemon.cli.reflect.decisions import Proposal, answers, question, stored
 from daemon.clock import SystemClock
@@ -435,11 +435,11 @@ def test_an_answer_survives_the_daemon(box: Sandbox) -> None:
 def test_what_is_stored_is_checked_when_it_is_read() -> None:
     """A proposal of another form is none, whatever the file holds."""
     made = Proposal("t", "s", 1, "pattern", "Use bun", "CLAUDE.md", "a preference", signals=("sig-001",))
-    again = stored(json.loads(json.dumps(asdict(made))))
+    again = stored(json.loads(json.dumps(to_builtins(made))))
     assert again is not None
     assert question(again) == question(made)
     changes = ({"at": "1"}, {"stands": [{}]}, {"kind": "x"}, {"text": 1}, {"quotes": [1]})
-    for wrong in (None, [], {}, *(asdict(made) | change for change in changes)):
+    for wrong in (None, [], {}, *(to_builtins(made) | change for change in changes)):
         assert stored(wrong) is None
 
 

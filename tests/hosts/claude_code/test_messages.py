@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.guards import ABORT_ERROR, Limits, may_judge_messages
 from daemon.core.session import Session

@@ -8,11 +8,11 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.api import memory as api
 from daemon.core.errors import BadReply, UserError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from math import cos, radians
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import SIMILAR

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from daemon.core.evidence import Act, Evidence, FileChange, Row
 from daemon.core.transcript import Message, ToolCall, Transcript
