@@ -215,16 +215,13 @@ class Daemon:
             for folder, *_ in itertools.islice(os.walk(self.paths.state_dir), MOST_FOLDERS):
                 remove_leftovers(Path(folder), time.time_ns() - LEFT_NS)
             self.engine.filing.tidy()
-            left = self.engine.filing.recover()
+            unfiled = self.engine.filing.recover()
             self._announce()
             mine = (self.paths.lock, self.paths.database, self.paths.socket)
             self._own = {path: found for path in mine if (found := _identity(path)) is not None}
-            self._log.info(
-                "started", version=__version__, pid=os.getpid(), socket=str(self.paths.socket), unfiled=left
-            )
             ready()
             gc.freeze()  # what start-up made stays; the collector need not look at it again
-            self.world.spawn(self._warm(), "warm")
+            self.world.spawn(self._warm(unfiled), "warm")
             await self.stopping.wait()
         finally:
             self._log.info("stopping")
@@ -315,12 +312,15 @@ class Daemon:
         """Nothing is done or written: no turn is judged, and nothing follows from one."""
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
-    async def _warm(self) -> None:
-        """Load the parts that the first event needs, since that would hold up other callers later. The parts
-        of a judgement are loaded when a session works (``World.near``).
+    async def _warm(self, unfiled: int) -> None:
+        """Load what the first event and each line of the log need. Later it would hold up whoever asks in
+        that moment, and sooner the first answer. What a judgement needs is loaded when a session works
+        (``World.near``).
         """
         await asyncio.to_thread(import_module, ".redact.search", __package__)
         gc.freeze()
+        where = str(self.paths.socket)
+        self._log.info("started", version=__version__, pid=os.getpid(), socket=where, unfiled=unfiled)
 
     async def _leave(self) -> None:
         await self.upgrade.wanted.wait()

@@ -164,6 +164,7 @@ async def _serve(
     gc.disable()  # importing makes no garbage, and the collector takes an eighth of the time
     from ...app import Daemon
 
+    gc.freeze()  # the collector need not look at what was imported
     gc.enable()
 
     daemon = Daemon(settings, where, keys=keys, leaves=leaves)
