@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 QUICK, USUAL, LARGE = 2_000, 10_000, 100_000
 BLOCK = 1_000
+DIMENSIONS = 384  # of minilm
 PROMPTS = 60
 FIRST = 5
 IDLE_S, QUICK_IDLE_S = 8.0, 4.0
@@ -139,8 +140,8 @@ async def _filled(state: Path, project: str, size: int) -> float:
 
 
 def _made(rng: random.Random, noise: list[float], project: str, number: int) -> tuple[Episode, Vector]:
-    at = rng.randrange(len(noise) - minilm.DIMENSIONS)
-    row = noise[at : at + minilm.DIMENSIONS]
+    at = rng.randrange(len(noise) - DIMENSIONS)
+    row = noise[at : at + DIMENSIONS]
     length = hypot(*row)
     vector = Vector(minilm.MODEL, array("f", [x / length for x in row]).tobytes())
     lesson = f"The {rng.choice(WHAT)} of {_name(rng)} needs {_name(rng)} before {_name(rng)} is touched."

@@ -8,7 +8,7 @@ nobody is asked here.
 
 from __future__ import annotations
 
-import os
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -224,7 +224,7 @@ class Learned:
             raise UserError(loaded.problem)
         project = self.project
         confirmed = {known_as(t.text): t.origin for t in tables.texts(db, project, "confirmed")} if db else {}
-        uses = {name: given for name, given, *_ in tables.uses(db, project)} if db else {}
+        uses = tables.uses(db, project) if db else {}
         records = []
         for section, p in each(loaded.playbook):
             origin, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
@@ -265,7 +265,7 @@ class Learned:
         """The project's lessons as they are stored, newest first."""
         from .lessons.store import every
 
-        project = project_of(self.project, os.environ.get("HOME", "/")) if db else ""
+        project = project_of(self.project) if db else ""
         return every(db, project) if db and project else []
 
     def lesson(self, e: Episode) -> Record:

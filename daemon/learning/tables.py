@@ -326,23 +326,10 @@ def unwritten(db: Reads, session: str) -> Write | None:
 # --- what sessions were given ---------------------------------------------------------------------
 
 
-def uses(db: Reads, directory: str) -> list[tuple[str, int, int, int, int]]:
-    """Of each point that was given here: name, and how many sessions were given it, cited it, and were
-    helped and harmed by it.
-    """
-    return [
-        (name, int(sessions), int(cited), int(helpful), int(harmful))
-        for name, sessions, cited, helpful, harmful in db.read(
-            "SELECT name, count(*), total(cited), "
-            "(SELECT count(*) FROM learned_tags AS t WHERE t.directory = ?1 AND t.name = g.name "
-            "AND tag = 'helpful'), "
-            "(SELECT count(*) FROM learned_tags AS t WHERE t.directory = ?1 AND t.name = g.name "
-            "AND tag = 'harmful') "
-            "FROM (SELECT name, session, max(cited) AS cited FROM injections WHERE directory = ?1 "
-            "AND kind = 'point' GROUP BY name, session) AS g GROUP BY name ORDER BY name",
-            (directory,),
-        )
-    ]
+def uses(db: Reads, directory: str) -> dict[str, int]:
+    """How many sessions were given each point here."""
+    where = "WHERE directory = ? AND kind = 'point' GROUP BY name"
+    return dict(db.read(f"SELECT name, count(DISTINCT session) FROM injections {where}", (directory,)))
 
 
 def verdicts_with(db: Reads, directory: str) -> list[tuple[str, str, int, int, int, int]]:

@@ -29,7 +29,7 @@ def test_all_worktrees_and_folders_of_a_repository_are_one_project(tmp_path: Pat
     (main / "sub").mkdir()
     wanted = os.path.realpath(main / ".git")
     for folder in (main, main / "sub", tmp_path / "other"):
-        assert project_of(str(folder), "/nobody") == wanted
+        assert project_of(str(folder)) == wanted
 
 
 def test_no_folder_can_say_that_it_is_another_project(tmp_path: Path) -> None:
@@ -38,17 +38,18 @@ def test_no_folder_can_say_that_it_is_another_project(tmp_path: Path) -> None:
     evil = tmp_path / "evil"
     evil.mkdir()
     (evil / ".git").write_text(f"gitdir: {main / '.git'}\n")
-    assert project_of(str(evil), "/nobody") == str(evil)
+    assert project_of(str(evil)) == str(evil)
 
 
-def test_a_folder_without_git_is_its_own_project(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_its_own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The home folder and the root are none."""
     folder = tmp_path / "plain"
     folder.mkdir()
-    assert project_of(str(folder), "/nobody") == str(folder)
-    assert project_of(str(folder), str(folder)) == ""
-    assert project_of("/", "/nobody") == ""
-    assert project_of("", "/nobody") == ""
+    assert project_of(str(folder)) == str(folder)
+    monkeypatch.setenv("HOME", str(folder))
+    assert project_of(str(folder)) == ""
+    assert project_of("/") == ""
+    assert project_of("") == ""
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_a_folder_without_git_is_its_own_project(tmp_path: Path) -> None:
 def test_a_clone_has_one_name_on_every_machine(tmp_path: Path, url: str, name: str) -> None:
     """However it was reached, and without the password in its address; a folder names nothing elsewhere."""
     main = repository(tmp_path / "main")
-    project = project_of(str(main), "/nobody")
+    project = project_of(str(main))
     assert repository_of(project) == ""
     git("remote", "add", "upstream", url, cwd=main)
     assert repository_of(project) == name

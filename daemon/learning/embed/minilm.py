@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODEL: Final = "all-MiniLM-L6-v2-int8"
-DIMENSIONS: Final = 384
 MOST_TOKENS: Final = 256  # the model was trained with texts of up to so many
 MOST_CHARS: Final = 8_000  # more than that many tokens have
 IDLE_S: Final = 600.0

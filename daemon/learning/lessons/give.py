@@ -1,23 +1,20 @@
 """Lessons for tasks: which belong to one, and how the agent gets them (AC-2.6.4, design/memory.md).
 
-``FindLessons`` gives only lessons that may be put in front of an agent in this project now: proven or
-confirmed, not refused, with all that the lesson cites still there. ``GiveLessons`` has the fast model choose.
-The prompt waits ``memory.prompt_ms`` for its answer; a later one stands behind the next tool result of that
-task. ``engine.offering`` composes and records what is given: each lesson once a session. A store that can't
-be reached is a fault that is set once, and cleared when it answers.
+Only lessons are given that may be put in front of an agent in this project now: proven or confirmed, not
+refused, with all that the lesson cites still there. Of them the fast model chooses. The prompt waits
+``memory.prompt_ms`` for its answer; a later one stands behind the next tool result of that task.
+``engine.offering`` composes and records what is given: each lesson once a session.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
 from ...engine.hosts.host import capabilities
@@ -30,36 +27,35 @@ from .questions import MARK, SAID, SHOWN, named_by, which_lessons
 from .repositories import project_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ...core.offers import Moment
     from ...core.session import Session
     from ...engine.asking import Asking
     from ...engine.feature import Place
     from ...engine.world import World
-    from ..embed.vectors import Embeddings
     from .episodes import Episode, Outcome
     from .store import Episodes
 
-FAULT: Final = "episodes"
 FOLDER: Final = "lessons"
 KEPT_S: Final = 7 * 86_400  # a mark
 FEW: Final = 5 * SHOWN
 """Of a project with fewer episodes all are looked at; of one with more those that a search finds."""
 ANSWER_S: Final = 30.0
 SESSIONS_KEPT: Final = 1_000
-T = TypeVar("T")
 
 
-class FindLessons:
+def scope(world: World, project: str) -> list[str] | None:
+    """The projects whose lessons this one may have; None for all."""
+    return None if world.settings.memory.scope == "all" else [project]
+
+
+class GiveLessons:
     """One for the daemon."""
 
-    def __init__(self, world: World, store: Episodes, vectors: Embeddings) -> None:
-        self._world, self._store, self._vectors = world, store, vectors
-
-    async def project(self, directory: str) -> str:
-        """The name of the folder's project; "" for none, as for the home folder."""
-        return await asyncio.to_thread(project_of, directory, os.environ.get("HOME", "/"))
+    def __init__(self, world: World, asking: Asking, store: Episodes) -> None:
+        self._world, self._asking, self._store = world, asking, store
+        self._chosen: OrderedDict[str, list[Offer]] = OrderedDict()  # for the newest task of a session
 
     async def for_task(
         self, project: str, text: str, given: Collection[str] = (), directory: str = ""
@@ -68,20 +64,20 @@ class FindLessons:
         there are, else the nearest to the text by meaning and, where vectors are missing, by words. What they
         cite is in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
-        where = self.scope(project)
+        where = scope(self._world, project)
 
         def usable(episodes: Iterable[Episode]) -> list[Episode]:
             return [e for e in episodes if e.id not in given and may_show(e, project)]
 
-        newest = await self.asked(self._store.page(where, limit=FEW))
+        newest = await self._store.page(where, limit=FEW)
         found = usable(newest)
         if len(found) > SHOWN or len(newest) == FEW:
-            vector = await self._vectors.one(text)
+            vector = await self._world.embeddings.one(text)
             found = []
             for by in [vector, None] if vector is not None else [None]:
                 if len(found) < SHOWN:
                     known = {e.id for e in found}
-                    near = await self.asked(self._store.search(text, by, where, FEW))
+                    near = await self._store.search(text, by, where, FEW)
                     found += [e for e in usable(near) if e.id not in known]
         top = str(Path(project).parent) if Path(project).name == ".git" else project
         standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]
@@ -90,31 +86,9 @@ class FindLessons:
     async def counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
         """Count an outcome of these lessons. One that can't be counted is not."""
         try:
-            await self.asked(self._store.count(ids, session, self._world.clock.now_ms(), outcome))
+            await self._store.count(ids, session, self._world.clock.now_ms(), outcome)
         except Unavailable as e:
             self._world.log.info("not counted", session=session, outcome=outcome, error=str(e))
-
-    async def asked(self, answer: Awaitable[T]) -> T:
-        """The store's answer. Raises ``Unavailable``."""
-        try:
-            found = await answer
-        except Unavailable as e:
-            self._world.health.failed(FAULT, str(e))
-            raise
-        self._world.health.works(FAULT)
-        return found
-
-    def scope(self, project: str) -> list[str] | None:
-        """The projects whose lessons this one may have; None for all."""
-        return None if self._world.settings.memory.scope == "all" else [project]
-
-
-class GiveLessons:
-    """One for the daemon."""
-
-    def __init__(self, world: World, asking: Asking, find: FindLessons) -> None:
-        self._world, self._asking, self._find = world, asking, find
-        self._chosen: OrderedDict[str, list[Offer]] = OrderedDict()  # for the newest task of a session
 
     def places(self, directory: str) -> dict[Place, int]:
         """Where a host has to ask, in this folder, and how many ms it waits: nowhere, where a person or the
@@ -126,11 +100,6 @@ class GiveLessons:
         if not (on and settings.enabled and settings.offer.enabled):
             return {}
         return {"lessons": memory.prompt_ms, "late_lessons": memory.prompt_ms // ACTION}
-
-    def heard(self, s: Session, event: object) -> None:
-        """A session ends. Must not wait."""
-        if isinstance(event, ev.SessionEnded | ev.SessionDeleted):
-            self._drop(s)
 
     async def ready(self, s: Session, moment: Moment) -> None:
         """Ask the model about a new task, and wait for as long as whoever calls allows. The question goes on
@@ -156,11 +125,12 @@ class GiveLessons:
         offers = self._chosen.get(s.id, []) if moment.when in {"prompt", "action"} else []
         if offers:
             names = [o.name for o in offers]
-            self._world.spawn(self._find.counted(names, s.id, "given"), "lessons given")
-            self._drop(s)
+            self._world.spawn(self.counted(names, s.id, "given"), "lessons given")
+            self.drop(s)
         return offers
 
-    def _drop(self, s: Session) -> None:
+    def drop(self, s: Session) -> None:
+        """It is over, or was given what was chosen for it. Must not wait."""
         self._chosen.pop(s.id, None)
         self._world.spawn(self._mark(s), "lessons")
 
@@ -168,9 +138,9 @@ class GiveLessons:
         """The lessons that the model names; none when nobody answers."""
         world = self._world
         try:
-            project = await self._find.project(s.directory)
+            project = await asyncio.to_thread(project_of, s.directory)
             given = {g.name for g in injections.given(world.db, s.id)}
-            found = await self._find.for_task(project, moment.text, given, s.directory) if project else []
+            found = await self.for_task(project, moment.text, given, s.directory) if project else []
             if not found:
                 return []
             question = which_lessons(moment.text, found, moment.model)

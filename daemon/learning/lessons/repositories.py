@@ -36,10 +36,10 @@ class Repository(Struct, frozen=True):
     common: Path
 
 
-def project_of(directory: str, home: str) -> str:
+def project_of(directory: str) -> str:
     """The real path that names the project; "" for a folder that is none."""
     real = os.path.realpath(directory) if directory else ""
-    nothing = {"", "/", os.path.realpath(home)}
+    nothing = {"", "/", os.path.realpath(os.environ.get("HOME", "/"))}
     if real in nothing:
         return ""
     try:

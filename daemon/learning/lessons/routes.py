@@ -25,15 +25,16 @@ from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
 from .citations import cites
 from .episodes import LONGEST, SIMILAR, TOP_K, Episode, State, brought, checked, may_show
+from .give import scope
 from .questions import EVALUATION, REFLEXION, reflection
+from .repositories import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ...engine.world import World
     from ..embed.vectors import Embeddings
-    from .give import FindLessons
-    from .jobs import EpisodeJobs
+    from .feature import Memory
     from .store import Episodes
 
 MOST: Final = 1_000
@@ -95,11 +96,8 @@ class Withdraw(Struct):
 class EpisodeRoutes:
     """One for the daemon."""
 
-    def __init__(
-        self, world: World, store: Episodes, vectors: Embeddings, find: FindLessons, jobs: EpisodeJobs
-    ) -> None:
-        self._world, self._store, self._vectors = world, store, vectors
-        self._find, self._jobs = find, jobs
+    def __init__(self, world: World, store: Episodes, vectors: Embeddings, memory: Memory) -> None:
+        self._world, self._store, self._vectors, self._memory = world, store, vectors, memory
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -115,11 +113,11 @@ class EpisodeRoutes:
 
     async def search(self, asked: Search) -> Json:
         """``episodes``, best first: those with a similarity above ``min_similarity``."""
-        project, vector = await self._find.project(asked.directory), await self._vectors.one(asked.query)
+        project = await asyncio.to_thread(project_of, asked.directory)
+        vector = await self._vectors.one(asked.query)
         near: list[Episode] = []
         if vector is not None:
-            search = self._store.search(asked.query, vector, self._find.scope(project), MOST_FOUND)
-            near = await self._find.asked(search)
+            near = await self._store.search(asked.query, vector, scope(self._world, project), MOST_FOUND)
         found = [e for e in near if (e.similarity or 0) > asked.min_similarity and not refusal(e.lesson)]
         return {
             "project": project,
@@ -129,10 +127,10 @@ class EpisodeRoutes:
 
     async def stats(self, asked: Project) -> Json:
         """How many episodes, by state; ``chooses``: whether there is a model that chooses among them."""
-        projects = [await self._find.project(asked.directory)] if asked.directory else None
+        projects = [await asyncio.to_thread(project_of, asked.directory)] if asked.directory else None
         calls = self._world.calls
         return {
-            "episodes": dict(await self._store.counts(projects)),
+            "episodes": await asyncio.to_thread(self._store.counts, projects),
             "enabled": self._world.settings.memory.enabled,
             "threshold": self._world.settings.memory.threshold,
             "chooses": any(map(calls.models, calls.judges)),
@@ -145,7 +143,7 @@ class EpisodeRoutes:
         said = reflection(asked.reflection)
         if said is None:
             raise BadReply("`reflection` has no `Lesson:`")
-        project = await self._find.project(asked.directory)
+        project = await asyncio.to_thread(project_of, asked.directory)
         if not project:
             where = asked.directory or "no folder"
             raise BadReply(f"a lesson is about a project, and {where} is none; go to one, or name it")
@@ -162,12 +160,12 @@ class EpisodeRoutes:
         made = await asyncio.to_thread(checked, given)
         made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, asked.directory))
         await self._store.add(made, await self._vectors.one(made.query))
-        await self._jobs.changed([project])
+        await self._memory.changed([project])
         return {"episode": made.as_json()}
 
     async def take(self, asked: Take) -> Json:
         """Store those that are not here."""
-        project = await self._find.project(asked.directory)
+        project = await asyncio.to_thread(project_of, asked.directory)
         found: dict[str, Episode] = {}
         refused = []
         for one in asked.episodes:
@@ -198,12 +196,12 @@ class EpisodeRoutes:
                 raise BadReply(f"{e.id} may not be offered to agents: {why}")
         state: State = "confirmed" if asked.yes else "dismissed"
         changed = await self._store.settle(asked.ids, state)
-        await self._jobs.changed(e.project for e in found)
+        await self._memory.changed(e.project for e in found)
         return {"ids": asked.ids, "changed": changed, "yes": asked.yes, "said": state}
 
     async def withdraw(self, asked: Withdraw) -> Json:
         """The lessons of a session are taken back."""
-        return {"session": asked.session, "withdrawn": await self._jobs.withdraw(asked.session)}
+        return {"session": asked.session, "withdrawn": await self._memory.withdraw(asked.session)}
 
     async def log(self, asked: ledger.Entry) -> Json:
         """Write a call that a client of the library made into the ledger."""

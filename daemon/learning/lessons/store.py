@@ -181,10 +181,11 @@ class Episodes:
         """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
         await self._db.commit(_vectors(vectors))
 
-    async def counts(self, projects: Collection[str] | None) -> Mapping[str, int]:
-        """How many in each state."""
+    def counts(self, projects: Collection[str] | None = None) -> dict[str, int]:
+        """How many in each state, in these projects or in all. Blocks."""
         sql = f"SELECT state, count(*) FROM episode_memory AS e WHERE {_HERE} GROUP BY state"
-        rows = await self._read(sql, _json(projects))
+        with ReadOnly(self._db.path) as db:
+            rows = db.read(sql, (_json(projects),))
         return dict.fromkeys(STATES, 0) | {state: count for state, count in rows if state in STATES}
 
     async def _select(self, where: str, *parameters: Any, limit: int = -1) -> list[Episode]:  # noqa: ANN401

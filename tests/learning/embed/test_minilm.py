@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.learning.embed.minilm import DIMENSIONS, File, MiniLM, check
+from daemon.learning.embed.minilm import File, MiniLM, check
 from harness.machine.waiting import PATIENCE_S
 
 
@@ -20,7 +20,7 @@ async def test_it_is_loaded_at_first_need_and_goes_after_idle() -> None:
     made = MiniLM(idle_s=0.2)
     assert not made.loaded
     (first,) = await made.embed(["the tests need redis"])
-    assert len(first.row) == DIMENSIONS
+    assert len(first.row) == 384
     assert made._loaded is not None
     session = weakref.ref(made._loaded._session)
     async with asyncio.timeout(PATIENCE_S):

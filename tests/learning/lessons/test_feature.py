@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.learning.lessons import jobs
+from daemon.learning.lessons import feature
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.repositories import project_of
 from daemon.testing import FakeClock
 from harness.models.api_servers import Embeds, llm_server
 from tests.learning.lessons.rows import hexed
@@ -189,12 +190,12 @@ async def test_two_a_session_and_one_a_task(site: Site) -> None:
 async def test_a_lesson_with_proof_is_shown_here_and_nowhere_else(site: Site, tmp_path: Path) -> None:
     """Part 0: in the same repository, its worktrees included; not in another project."""
     await site.closes(await site.fails("s1"), SAID)
-    find, project = site.memory.find, str(site.project)
-    found = await find.for_task(project, "Make the parser's tests pass")
+    give, project = site.memory.give, str(site.project)
+    found = await give.for_task(project, "Make the parser's tests pass")
     assert [e.lesson for e in found] == [LESSON]
     other = tmp_path / "other"
     other.mkdir()
-    assert await find.for_task(await find.project(str(other)), "Make the parser's tests pass") == []
+    assert await give.for_task(project_of(str(other)), "Make the parser's tests pass") == []
 
 
 async def test_an_opinion_waits_for_a_person(site: Site) -> None:
@@ -207,11 +208,11 @@ async def test_an_opinion_waits_for_a_person(site: Site) -> None:
     ask = route(site)
     assert (e.proof, e.state) == ("", "quarantined")
     project = str(site.project)
-    assert await site.memory.find.for_task(project, task) == []
+    assert await site.memory.give.for_task(project, task) == []
     assert (await ask("settle", ids=[e.id], yes=True))["changed"] == 1
-    assert [e.id for e in await site.memory.find.for_task(project, task)] == [e.id]
+    assert [e.id for e in await site.memory.give.for_task(project, task)] == [e.id]
     await ask("settle", ids=[e.id], yes=False)
-    assert await site.memory.find.for_task(project, task) == []
+    assert await site.memory.give.for_task(project, task) == []
 
 
 async def test_another_session_confirms_by_a_row(site: Site) -> None:
@@ -245,16 +246,16 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     await another.sync()
     c = await site.fails("s1")
     await site.looks()
-    find, project = site.memory.find, str(git)
+    give, project = site.memory.give, str(git)
     assert [(e.session, e.state) for e in await site.episodes()] == [("x", "quarantined")], "a person sees it"
-    assert await find.for_task(project, TASK) == []
+    assert await give.for_task(project, TASK) == []
     await site.closes(c, SAID)
     states = {e.session: (e.state, e.vouched) for e in await site.episodes()}
     assert states == {"x": ("quarantined", False), "s1": ("quarantined", True)}
-    assert [e.session for e in await find.for_task(project, TASK)] == ["s1"]
+    assert [e.session for e in await give.for_task(project, TASK)] == ["s1"]
     assert {e.session for e in await another.sync()} == {"x", "s1"}
     await route(site)("settle", ids=[hexed(1)], yes=True)
-    assert {e.session for e in await find.for_task(project, TASK)} == {"s1", "x"}
+    assert {e.session for e in await give.for_task(project, TASK)} == {"s1", "x"}
     url_file.unlink()
     await site.session("s2")
     await site.looks()
@@ -274,11 +275,11 @@ async def test_a_dispute_withdraws_the_lesson(site: Site) -> None:
     assert (await route(site)("withdraw", session="s1"))["withdrawn"] == 1
     assert [e.state for e in await site.episodes()] == ["dismissed"]
     assert site.memory.status()["waiting"] == 0
-    assert await site.memory.find.for_task(str(site.project), TASK) == []
+    assert await site.memory.give.for_task(str(site.project), TASK) == []
 
 
 async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
-    """The daemon goes on: one fault by its name, no second question to the model, and the episode is stored
+    """The daemon goes on: no second question to the model, and the episode is stored
     when the store is back.
     """
     path = site.sim.daemon.paths.database
@@ -286,18 +287,15 @@ async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
         db.execute("ALTER TABLE episode_memory RENAME TO elsewhere")
     c = await site.fails("s1")
     await site.closes(c, SAID)
-    health = site.sim.daemon.world.health
-    assert "episodes" in health.faults
     assert site.memory.status()["waiting"] == 1
     with pytest.raises(Unavailable):
-        await site.memory.find.for_task(str(site.project), TASK)
+        await site.memory.give.for_task(str(site.project), TASK)
     site.llm.add(COMPLETE)
     await c.works("Nothing is in this folder.")
     await site.sim.settle()
     with sqlite3.connect(path) as db:
         db.execute("ALTER TABLE elsewhere RENAME TO episode_memory")
     await site.looks(3_700)
-    assert "episodes" not in health.faults
     assert len(await site.episodes()) == 1
     assert site.purposes() == ["haiku_reflexion"]
 
@@ -447,7 +445,7 @@ async def test_what_failed_again_and_what_is_too_much_goes(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Contradicted twice is dismissed, and beyond the cap of a project the least useful go."""
-    monkeypatch.setattr(jobs, "PER_PROJECT", 10)
+    monkeypatch.setattr(feature, "PER_PROJECT", 10)
     store = site.memory.store
     for i in range(15):
         await store.add(plain_episode(i))

@@ -390,7 +390,7 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     same, memory = Embeddings(Same, log.get("test")), site.memory
     await memory.store.embed({e.id: (await Same().embed(["x"]))[0]})
-    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, same, memory.find, memory._jobs)
+    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, same, memory)
     found = (await routes.search(Search("task parser", str(site.project))))["episodes"]
     assert len(found) == (1 if row.get("cites") or fine else 0)
     for one in found:
