@@ -12,7 +12,6 @@ import pytest
 from daemon import config
 from daemon.core.errors import Rejected, UserError
 from daemon.core.verdict import Verdict
-from daemon.engine.page import PIECE
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.playbook.project_playbook import dumped
@@ -363,12 +362,3 @@ async def test_the_project_of_the_newest_verdict_is_shown_first(site: Site) -> N
     project = (await site.page(directory=""))["Project"]
     link = {"text": str(site.project), "query": {"directory": str(site.project)}}
     assert cells(project) == [[link, "below"]]
-
-
-async def test_long_lists_come_in_pieces(site: Site) -> None:
-    """Each part has the link of what follows; one part is turned while the others stay."""
-    site.cloned(*(f"Fact {i} of this project." for i in range(PIECE + 3)))
-    found = await site.page()
-    assert len(found[WAITING]["rows"]) == PIECE
-    more = {k: str(v) for k, v in found[WAITING]["more"].items()}
-    assert [c[0] for c in cells((await site.page(**more))[WAITING])] == ["pat-051", "pat-052", "pat-053"]

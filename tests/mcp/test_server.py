@@ -25,7 +25,7 @@ from harness.machine.waiting import wait_until
 from harness.models.api_servers import MODEL, Says, llm_server
 from tests.api.test_memory import Evaluates
 from tests.support.hosts.wire import WireHost
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+from tests.support.machine.command_line import COMMAND, environment
 
 REFLECTION = (
     "Problem: The parser's tests were not run after the last edit.\n"
@@ -212,9 +212,3 @@ def test_no_server_outlives_its_client(box: Sandbox, end: signal.Signals) -> Non
         wait_until(
             lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "end of the server"
         )
-
-
-def test_on_a_pipe_that_ends_at_once_it_ends_too(box: Sandbox) -> None:
-    """Code 0: the client closed the pipe."""
-    said(reflectd(box, "mcp"), 0)
-    said(reflectd(box, "mcp", "--dir", "/nowhere"), 2, "there is no folder /nowhere")

@@ -96,7 +96,7 @@ class Memory(Feature):
         self._vectors = world.embeddings
         self._shared = SharedLessons(file, world.db, self.store, self._author) if file else None
         self.give = GiveLessons(world, parts.asking, self.store)
-        self._routes = EpisodeRoutes(world, self.store, self._vectors, self)
+        self._routes = EpisodeRoutes(world, self.store, self._changed, self._withdraw)
         self._begun = False
         self._silent = ""  # why nobody answered when it last asked
 
@@ -236,7 +236,7 @@ class Memory(Feature):
         """Exchange the lessons of the project that a folder is in; nothing where no store is shared."""
         return [self._jobs.statement(SHARE, directory, lane=SHARED)] if self._shared is not None else []
 
-    async def withdraw(self, session: str) -> int:
+    async def _withdraw(self, session: str) -> int:
         """A verdict of this session was wrong: dismiss its lessons, and drop what waits of it. How many there
         were. Raises ``Unavailable``.
         """
@@ -245,10 +245,10 @@ class Memory(Feature):
         await db.commit((drop, [(REFLECT, session)]), durable=True)
         rows = db.read("SELECT DISTINCT task, directory FROM verdicts WHERE session = ?", (session,))
         gone = await self.store.settle([identity(session, task) for task, _ in rows], "dismissed")
-        await self.changed(directory for _, directory in rows)
+        await self._changed(directory for _, directory in rows)
         return gone
 
-    async def changed(self, directories: Iterable[str]) -> None:
+    async def _changed(self, directories: Iterable[str]) -> None:
         """Lessons of these projects were added or settled: others hear of it, where a store is shared."""
         if statements := [put for directory in set(directories) for put in self._share(directory)]:
             await self._stored(*statements)

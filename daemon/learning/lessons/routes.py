@@ -30,11 +30,9 @@ from .questions import EVALUATION, REFLEXION, reflection
 from .repositories import project_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from ...engine.world import World
-    from ..embed.vectors import Embeddings
-    from .feature import Memory
     from .store import Episodes
 
 MOST: Final = 1_000
@@ -96,8 +94,16 @@ class Withdraw(Struct):
 class EpisodeRoutes:
     """One for the daemon."""
 
-    def __init__(self, world: World, store: Episodes, vectors: Embeddings, memory: Memory) -> None:
-        self._world, self._store, self._vectors, self._memory = world, store, vectors, memory
+    def __init__(
+        self,
+        world: World,
+        store: Episodes,
+        changed: Callable[[Iterable[str]], Awaitable[None]],
+        withdraw: Callable[[str], Awaitable[int]],
+    ) -> None:
+        """``changed``: tells others of lessons. ``withdraw``: takes back what a session taught."""
+        self._world, self._store, self._vectors = world, store, world.embeddings
+        self._changed, self._withdraw = changed, withdraw
 
     def all(self) -> Sequence[Route]:
         """The routes, by name."""
@@ -160,7 +166,7 @@ class EpisodeRoutes:
         made = await asyncio.to_thread(checked, given)
         made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, asked.directory))
         await self._store.add(made, await self._vectors.one(made.query))
-        await self._memory.changed([project])
+        await self._changed([project])
         return {"episode": made.as_json()}
 
     async def take(self, asked: Take) -> Json:
@@ -196,12 +202,12 @@ class EpisodeRoutes:
                 raise BadReply(f"{e.id} may not be offered to agents: {why}")
         state: State = "confirmed" if asked.yes else "dismissed"
         changed = await self._store.settle(asked.ids, state)
-        await self._memory.changed(e.project for e in found)
+        await self._changed(e.project for e in found)
         return {"ids": asked.ids, "changed": changed, "yes": asked.yes, "said": state}
 
     async def withdraw(self, asked: Withdraw) -> Json:
         """The lessons of a session are taken back."""
-        return {"session": asked.session, "withdrawn": await self._memory.withdraw(asked.session)}
+        return {"session": asked.session, "withdrawn": await self._withdraw(asked.session)}
 
     async def log(self, asked: ledger.Entry) -> Json:
         """Write a call that a client of the library made into the ledger."""

@@ -260,25 +260,6 @@ async def test_a_model_that_does_not_answer_ends_it(box: Sandbox) -> None:
         assert titles(await site.asked("--yes")) == ["Do step 4 of the plan"]
 
 
-@pytest.mark.shows("LEARN-16")
-@pytest.mark.parametrize(
-    ("env", "words"),
-    [
-        ({"ANTHROPIC_API_KEY": ""}, "a host lends its models only to a session that runs"),
-        ({"REFLECTD_PLAYBOOK_ENABLED": "false"}, "reflectd config set playbook.enabled true"),
-    ],
-)
-async def test_what_forbids_it_is_said_before_anything_is_read(
-    box: Sandbox, env: dict[str, str], words: str
-) -> None:
-    """No key, learning switched off: exit code 2. The daemon knows more such reasons."""
-    past(box, 1)
-    async with learning(box, **env) as site:
-        said(await site.run("--yes"), 2, words)
-        said(await site.run("--dry-run"), 2, words)
-        assert site.server.got == []
-
-
 async def test_limits_and_what_can_not_be_done(box: Sandbox) -> None:
     """No session, no daemon, a limit that is none. `--limit` takes the oldest that are left, so that several
     commands together keep the order of time.

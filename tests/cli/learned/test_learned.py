@@ -177,28 +177,6 @@ def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:
     assert [c for c in "\x1b\u202e" if c in shown] == []
 
 
-def test_it_is_about_the_project_of_the_folder(box: Sandbox) -> None:
-    """From a sub-folder, and with a folder that is named."""
-    box.project.joinpath(".reflection").mkdir(exist_ok=True)
-    below = box.project / "src" / "deep"
-    below.mkdir(parents=True)
-    run(box, "learned", "add", "found", cwd=below)
-    assert playbook(box).path.exists()
-    assert "found" in run(box, "learned", "list", "--dir", str(below), cwd=box.root)
-
-
-def test_a_broken_file_is_said_and_kept_at_the_next_change(box: Sandbox) -> None:
-    """Nothing of it is lost."""
-    file = playbook(box).path
-    file.parent.mkdir(exist_ok=True)
-    file.write_text('{"sections": {')
-    for verb in (("learned",), ("playbook", "export")):
-        assert "is no playbook that can be used" in run(box, *verb, code=2)
-    assert "it is kept as playbook.json.corrupt-" in run(box, "playbook", "add", "x")
-    (aside,) = file.parent.glob("playbook.json.corrupt-*")
-    assert aside.read_text() == '{"sections": {'
-
-
 # --- changes -----------------------------------------------------------------------------------------------
 
 

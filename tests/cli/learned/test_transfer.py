@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.clock import SystemClock
-from daemon.learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped
+from daemon.learning.playbook.project_playbook import ACE, dumped
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
-from harness.machine.waiting import wait_until
 from tests.cli.learned.test_learned import LESSON, ON, TASK, asked, playbook, records, run
 from tests.learning.playbook.books import book, point
-from tests.support.hosts.wire import WireHost, send
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import learned
 
@@ -124,28 +121,6 @@ def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
     (box.project / ".claude").rename(box.root / "away")
     (box.project / ".claude").symlink_to(box.root / "away")
     assert "of this project has" not in said(reflectd(box, "status"), 3)
-
-
-def test_the_daemon_offers_from_that_file(box: Sandbox) -> None:
-    """With the setting `playbook.path`, and not without it."""
-    (box.project / ".claude").mkdir()
-    (box.project / ACE).write_bytes(dumped(book(point("pat-001", "Use pathlib."))))
-    mine = ProjectPlaybook(box.project, box.state, SystemClock(), "")
-    mine.approve(["Use pathlib."])
-
-    def given(host: WireHost, session: str) -> str:
-        host.send(host.turn(session)[:1])
-        body = {"instance": host.instance, "what": "context", "data": {"sessionID": session}}
-        return str(send(host.path, "POST", "/v1/ask", body).json["text"])
-
-    learns = {"REFLECTD_PLAYBOOK_ENABLED": "true", "REFLECTD_JUDGE_PROVIDER": "host"}
-    line = "[pat-001] helpful=0 harmful=0 :: Use pathlib."
-    with Daemon(box, **learns), WireHost(box.socket, box.project) as host:
-        assert given(host, "ses_1") == ""
-    everywhere = {"REFLECTD_PLAYBOOK_PATH": ACE, **learns}
-    with Daemon(box, **everywhere) as daemon, WireHost(box.socket, box.project, instance="host-2") as host:
-        wait_until(lambda: line in given(host, "ses_4"), "the point in what is given", daemon.log)
-    assert playbook(box).path != box.project / ACE
 
 
 @pytest.mark.parametrize(

@@ -54,28 +54,6 @@ async def test_a_vector_does_not_depend_on_what_else_was_asked(made: Embedder) -
     assert close_to(many[3:4], await made.embed(texts[3:4]))
 
 
-async def test_nothing_asked_is_nothing_answered(made: Embedder) -> None:
-    """No model is loaded and no server asked for no text, and none for one that says nothing."""
-    assert await made.embed([]) == []
-    with pytest.raises(ValueError, match="without a visible character"):
-        await made.embed([A, " \n"])
-
-
-async def test_odd_texts_have_vectors(made: Embedder) -> None:
-    """Half of a surrogate pair, a NUL, an emoji, a megabyte."""
-    found = await made.embed(["a\ud800b", "a\0b", "\N{PILE OF POO}", "word " * 200_000])
-    assert len(found) == 4
-    assert all(math.isfinite(x) for v in found for x in v.row)
-
-
-async def test_it_works_again_after_it_was_closed(made: Embedder) -> None:
-    """Closing gives back memory and connections, and twice does no harm."""
-    before = await made.embed([A])
-    await made.close()
-    await made.close()
-    assert close_to(await made.embed([A]), before)
-
-
 async def test_a_call_that_is_cancelled_stands_in_nobodys_way(made: Embedder) -> None:
     """The next call gets its vectors."""
     going = asyncio.create_task(made.embed([f"{A} {n}" for n in range(50)]))

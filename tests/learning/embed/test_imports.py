@@ -35,15 +35,6 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str) -> None:
     assert loaded_after(code) == []
 
 
-def test_the_daemon_does_not_know_embeddings_before_they_are_needed() -> None:
-    """Not even our own adapters are imported at its start."""
-    code = "import daemon.app\nprint([m for m in sys.modules if '.learning.embed.m' in m])\nsys.exit()"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=True, timeout=90
-    )
-    assert done.stdout == "[]\n"
-
-
 @pytest.mark.needs("embeddings")
 def test_no_code_of_the_models_package_runs() -> None:
     """Its two files are read; the package itself, which does much else, is never imported."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from operator import mul
 from pathlib import Path
 
 import pytest
@@ -30,25 +29,6 @@ async def test_it_is_loaded_at_first_need_and_goes_after_idle() -> None:
     assert await made.embed(["the tests need redis"]) == [first]
     await made.close()
     assert not made.loaded
-
-
-@pytest.mark.needs("embeddings")
-async def test_it_stays_while_it_is_used() -> None:
-    """The idle time begins when a call ends: a long call is not idleness."""
-    made = MiniLM(idle_s=0.01)
-    found = await made.embed([f"the tests need redis, number {n}" for n in range(30)])
-    assert len(found) == 30
-    await made.close()
-
-
-@pytest.mark.needs("embeddings")
-async def test_texts_of_one_meaning_are_close() -> None:
-    """Other words for the same are closer than other things in like words."""
-    made = MiniLM()
-    texts = ["Keep commit messages short", "Commit messages should be brief", "Keep the cache warm"]
-    one, same, other = (v.row for v in await made.embed(texts))
-    await made.close()
-    assert sum(map(mul, one, same)) > 0.7 > 0.5 > sum(map(mul, one, other))
 
 
 @pytest.mark.needs("embeddings")

@@ -106,18 +106,6 @@ def test_the_cap_keeps_the_most_useful() -> None:
     assert pruned(*episodes, keep=4) == {}
 
 
-def test_the_cap_counts_what_is_left() -> None:
-    """All rules together."""
-    episodes = [
-        one("a", state="confirmed"),
-        one("b"),
-        one("old", "Look at the log", days=200),
-        one("c", "Ask for the key"),
-        one("d", "Count the rows", days=1),
-    ]
-    assert pruned(*episodes, keep=2) == dict.fromkeys(["old", "b", "d"], "forget")
-
-
 LESSON = "The parser's tests need the fixture file in tests/data."
 
 

@@ -126,15 +126,6 @@ async def test_without_money_nothing_is_asked(tmp_path: Path) -> None:
     await site.sim.stop()
 
 
-async def test_a_project_without_lessons_asks_nothing(site: Site) -> None:
-    """Nor does one whose lessons wait for a yes or were dismissed."""
-    assert await site.asked(await site.session("s1"), TASK) == ""
-    await site.knows(state="quarantined")
-    await site.knows(state="dismissed", name="b")
-    assert await site.asked(await site.session("s2"), TASK) == ""
-    assert site.questions() == []
-
-
 @pytest.mark.parametrize("site", [SOON], indirect=True)
 async def test_a_mark_goes_with_the_session(site: Site) -> None:
     """A lesson that waits for a session that ended is given to nobody."""
@@ -150,15 +141,6 @@ async def test_a_mark_goes_with_the_session(site: Site) -> None:
     assert not site.mark(c)
 
 
-async def test_a_mark_of_before_goes_at_the_next_prompt(site: Site) -> None:
-    """A daemon that was killed leaves it; no hook asks for nothing at each call from then on."""
-    c = await site.session()
-    mark(site.sim.folder / "state", c.session, waits=True)
-    assert site.mark(c)
-    assert await site.asked(c, TASK) == ""
-    assert not site.mark(c)
-
-
 async def test_what_steers_or_goes_on_asks_nothing(site: Site) -> None:
     """Never for continuations: text typed while the agent works, what the host submits."""
     await site.knows()
@@ -169,17 +151,6 @@ async def test_what_steers_or_goes_on_asks_nothing(site: Site) -> None:
     notice = f"<task-notification><summary>{TASK}</summary></task-notification>"
     assert await site.asked(other, notice) == ""
     assert len(site.questions()) == 1
-
-
-async def test_at_most_three_and_short(site: Site) -> None:
-    """Of those that the model names the first three, in its order; the text stays small."""
-    for name in "abcdef":
-        await site.knows(f"{LESSON} ({name})", name=name)
-    c = await site.session()
-    said = await site.asked(c, TASK, {"lessons": [6, 5, 4, 3]})
-    assert [line[-2] for line in said.splitlines()[1:]] == ["a", "b", "c"]
-    assert said.count(HEADING) == 1
-    assert len(said) < 1_500
 
 
 @pytest.mark.parametrize(
@@ -307,17 +278,6 @@ async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
         assert await site.asked(c, TASK) == ""
 
 
-@pytest.mark.parametrize("site", [EVERYWHERE], indirect=True)
-async def test_what_a_lesson_cites_must_be_there_where_it_is_shown(site: Site) -> None:
-    """A lesson of another project that is about a file which this one lacks says nothing here."""
-    (site.project / "gen.py").write_text("")
-    await site.knows(cites=("gen.py",))
-    other = another(site)
-    assert await site.asked(await site.session("s1", other), TASK) == ""
-    (other / "gen.py").write_text("")
-    assert LESSON in await site.asked(await site.session("s2", other), TASK, FIRST)
-
-
 @pytest.mark.parametrize("by", ["meaning", "words"])
 async def test_of_many_lessons_the_nearest_are_shown(
     site: Site, by: str, monkeypatch: pytest.MonkeyPatch
@@ -390,7 +350,8 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     same, memory = Embeddings(Same, log.get("test")), site.memory
     await memory.store.embed({e.id: (await Same().embed(["x"]))[0]})
-    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, same, memory)
+    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, memory._changed, memory._withdraw)
+    routes._vectors = same
     found = (await routes.search(Search("task parser", str(site.project))))["episodes"]
     assert len(found) == (1 if row.get("cites") or fine else 0)
     for one in found:

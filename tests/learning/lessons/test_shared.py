@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from daemon.core.errors import Unavailable, UserError
+from daemon.core.errors import UserError
 from daemon.learning.lessons.episodes import UNUSED_DAYS, Episode, may_show
-from daemon.learning.lessons.shared import READ, ROW_BYTES, VERSION, WAITING, SharedLessons, address
+from daemon.learning.lessons.shared import READ, ROW_BYTES, WAITING, SharedLessons, address
 from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
-from tests.learning.lessons.rows import NOW, episode, hexed, ids, rich, vector
-from tests.support.machine.postgres import Postgres, start, stop
+from tests.learning.lessons.rows import NOW, hexed, ids, rich, vector
+from tests.support.machine.postgres import Postgres
 
 GOOD = "postgresql://ada:geheim@db.example:5433/memory?sslmode=require"
 INTO = (
@@ -207,40 +206,6 @@ async def test_a_lost_database_deletes_nothing(people: tuple[Person, Person], ur
     with closing(again.db):
         (found,) = await again.sync()
         assert (found.lesson, found.theirs, found.state) == (rich(1).lesson, True, "quarantined")
-
-
-async def test_daemons_that_start_at_once_make_the_tables_once(
-    tmp_path: Path, postgres: Postgres, url: str
-) -> None:
-    """They wait for each other, and then find it done. An older reflectd touches no newer schema."""
-    people = [Person(tmp_path, f"p{n}", url) for n in range(5)]
-    await asyncio.gather(*(p.learns(n) for n, p in enumerate(people)))
-    await asyncio.gather(*(p.sync() for p in people))
-    assert len(await people[3].sync()) == 5
-    assert postgres.run("SELECT name FROM reflectd.migrations", database(url)) == VERSION
-    postgres.run("INSERT INTO reflectd.migrations VALUES ('9999_future')", database(url))
-    with pytest.raises(Unavailable, match="newer reflectd"):
-        await people[0].sync()
-    for p in people:
-        p.db.close()
-
-
-async def test_a_server_that_goes(tmp_path: Path) -> None:
-    """Unavailable with the server's name, without a password; one's own lessons are here all the same."""
-    server, shell = start()
-    ada = Person(tmp_path, "ada", server.url().replace("postgres@", "postgres:geheim@"))
-    with closing(ada.db):
-        await ada.learns(1)
-        await ada.sync()
-        stop(shell)
-        assert not server.folder.exists(), "the server leaves nothing behind"
-        with pytest.raises(Unavailable, match=r"PostgreSQL at .*does not answer") as told:
-            await ada.sync()
-        assert "geheim" not in str(told.value)
-        assert await ada.store.get([hexed(1)]) != [episode(1)]
-        (ada.folder / "url").unlink()
-        with pytest.raises(Unavailable, match="url_file"):
-            await ada.sync()
 
 
 def test_the_address(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Iterator
 from math import cos, radians
@@ -172,22 +171,6 @@ async def test_another_model_embeds_again(store: Episodes) -> None:
     assert await store.unembedded(MODEL, 10) == []
     assert ids(await store.search("", vector(0), None, 5)) == [2, 1, 3]
     assert await store.search("", vector(0, "old"), None, 5) == []
-
-
-async def test_many_at_once(store: Episodes) -> None:
-    """Episodes are added, settled, counted and searched at the same time; nothing is lost."""
-
-    async def work(n: int) -> bool:
-        added = await store.add(episode(n), vector(n % 90))
-        await store.count([hexed(n)], f"s{n}", NOW, "given")
-        await store.settle([hexed(n)], "confirmed")
-        assert len(await store.search("task", vector(n % 90), ["/p"], 3)) >= 1
-        return added
-
-    added = await asyncio.gather(*(work(n) for n in [*range(60), *range(60)]))
-    assert sum(added) == 60
-    assert store.counts()["confirmed"] == 60
-    assert [e.given for e in await store.page(None)] == [1] * 60
 
 
 async def test_a_damaged_index_of_words_is_made_anew(store: Episodes, db: Database) -> None:

@@ -15,13 +15,10 @@ from daemon import app
 from daemon.core.errors import BadReply, Rejected, Unavailable
 from daemon.core.evidence import Act, Evidence, Row
 from daemon.core.llm import Prompt, Reply
-from daemon.core.offers import Offer, compose
 from daemon.core.session import Session
 from daemon.learning import tables
 from daemon.learning.playbook.questions import Stretch
-from daemon.store import injections
-from tests.learning.playbook.site import ADD, NO_CHANGE, NOTHING, TEXT, ByPurpose, Site, confirm, tags
-from tests.support.machine.held import Held
+from tests.learning.playbook.site import ADD, NOTHING, ByPurpose, Site
 
 Json = dict[str, Any]
 HOST = "claude-code"
@@ -80,102 +77,6 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
     await site.start(earned=0)
     yield Past(site)
     await site.sim.stop()
-
-
-async def test_past_sessions_are_looked_back_on_as_judged_ones_are(past: Past) -> None:
-    """One teaches, another one confirms; nothing was earned by judging. The ledger has the calls on their own
-    account. The same session again is done, also one that was judged. Live learning goes on from there.
-    """
-    site = past.site
-    found = await past.looks_back("p1", NOTHING, ADD)
-    assert (found["state"], [t["text"] for t in found["new"]]) == ("learned", [TEXT])
-    assert site.points() == {}
-    assert (await past.looks_back("p1"))["state"] == "done"
-    found = await past.looks_back("p2", confirm(cites="E1"), NO_CHANGE)
-    assert [t["text"] for t in found["confirmed"]] == [TEXT]
-    assert site.points()["ctx-001"]["text"] == TEXT
-    assert site.purposes() == ["asked.reflect", "asked.curate"] * 2
-    rows = site.sim.daemon.db.read("SELECT account, count(*) FROM ledger WHERE session != 'x' GROUP BY 1")
-    assert rows == [("asked", 4)]
-    await site.sim.stop()
-    await site.start()
-    assert TEXT in await site.session("s1", NOTHING, NO_CHANGE)
-    plan = await past.plan("p1", "s1", "p3", "p4", limit=1)
-    assert plan["skipped"] == {"p1": "looked back on already", "s1": "looked back on already"}
-    assert (plan["left"], plan["calls"], plan["usd"]) == (2, 2, None)
-    assert 10_000 < plan["tokens_in"] < 14_000
-
-
-STEPS = (
-    "INSERT OR IGNORE INTO jobs",  # it begins
-    "UPDATE jobs SET due = ?, tries",  # the reflector's answer
-    "INSERT INTO learned_writes",  # what follows from both answers
-    "DELETE FROM jobs WHERE id",  # the file is written
-)
-
-
-@pytest.mark.shows("I42", "LEARN-17")
-@pytest.mark.parametrize("stored", [False, True])
-@pytest.mark.parametrize("step", STEPS)
-async def test_kill_between_any_two_steps_of_a_past_session(tmp_path: Path, step: str, stored: bool) -> None:
-    """Wherever the daemon dies, the command that comes again finds each session counted once."""
-    site = Site(tmp_path)
-    await site.start(earned=0)
-    site.vouched("Views convert dates.")
-    site.sim.provider = site.llm = ByPurpose(
-        **{
-            "asked.reflect": {**tags("helpful", "oth-001"), "confirmed": confirm(cites="E1")["confirmed"]},
-            "asked.curate": ADD,
-        }
-    )
-    await site.sim.stop()
-    await site.start(earned=0)
-    offer = Offer("o", "point", "[oth-001] x", directory=str(site.project), name="oth-001")
-    for session in ("p1", "p2"):
-        await site.sim.daemon.db.commit(
-            injections.give(session, "start", site.clock.ms, compose([offer], 100))
-        )
-    past = Past(site)
-    await past.looks_back("p1")
-    held = Held(site.sim.daemon, step, stored=stored)
-    task = asyncio.create_task(past.looks_back("p2"))
-    await asyncio.wait_for(held.reached.wait(), 60)
-    await site.sim.kill()
-    await asyncio.gather(task, return_exceptions=True)
-    asked = len(site.llm.prompts)
-    await site.sim.start()
-    again = await past.looks_back("p2")
-    assert again["state"] in {"learned", "done"}
-    left = {STEPS[0]: 2, STEPS[1]: 2 - stored, STEPS[2]: 1 - stored, STEPS[3]: 0}
-    assert len(site.llm.prompts) - asked == left[step], "what was paid for is kept"
-    await site.looks(5)
-    assert {n: (p["text"], p["helpful"]) for n, p in site.points().items()} == {
-        "oth-001": ("Views convert dates.", 2),
-        "ctx-001": (TEXT, 0),
-    }
-    db = site.sim.daemon.db
-    assert db.read("SELECT state, count(*) FROM learned GROUP BY state") == [("confirmed", 1)]
-    assert db.read("SELECT count(*) FROM learned_tags") == [(2,)]
-    assert site.jobs() == []
-    assert len([r for r in site.book.history() if r.by == "reflectd"]) == 2
-    await site.sim.stop()
-
-
-@pytest.mark.shows("I42")
-async def test_what_was_decided_before_a_kill_is_written_without_the_command(past: Past) -> None:
-    """Both answers were paid for; whether the person comes again or not, the playbook has the text."""
-    site = past.site
-    await past.looks_back("p1", NOTHING, ADD)
-    held = Held(site.sim.daemon, "INSERT INTO learned_writes", stored=True)
-    task = asyncio.create_task(past.looks_back("p2", confirm(cites="E1"), NO_CHANGE))
-    await asyncio.wait_for(held.reached.wait(), 60)
-    await site.sim.kill()
-    await asyncio.gather(task, return_exceptions=True)
-    assert site.points() == {}
-    await site.sim.start()
-    await site.looks(2)
-    assert [p["text"] for p in site.points().values()] == [TEXT]
-    assert site.purposes() == ["asked.reflect", "asked.curate"] * 2
 
 
 async def test_what_nobody_goes_on_with_is_given_up(past: Past) -> None:
@@ -296,26 +197,6 @@ async def test_what_forbids_it_is_said(tmp_path: Path, text: str, why: str) -> N
     with pytest.raises(Rejected, match=why):
         await Past(site).plan()
     await site.sim.stop()
-
-
-async def test_whoever_goes_away_ends_the_call(past: Past) -> None:
-    """The model is not asked any longer, the cancelled call is in the ledger, and the playbook is free for
-    others; live learning waits for its turn meanwhile.
-    """
-    site = past.site
-    site.llm.hold = asyncio.Event()
-    task = asyncio.create_task(past.looks_back("p1", NOTHING))
-    while not site.llm.prompts:
-        await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await site.sim.settle()
-    rows = site.sim.daemon.db.read(
-        "SELECT outcome, input + output > 3000 FROM ledger WHERE account = 'asked'"
-    )
-    assert rows == [("cancelled", 1)]
-    site.llm.hold = None
-    assert (await past.looks_back("p1", NOTHING, NO_CHANGE))["state"] == "learned"
 
 
 @pytest.mark.shows("I43")

@@ -119,16 +119,6 @@ async def test_who_is_offered_nothing(tmp_path: Path, text: str) -> None:
     await site.sim.stop()
 
 
-async def test_what_the_agents_rules_say_is_not_said_again(site: Site) -> None:
-    """A point that stands in AGENTS.md is left out."""
-    site.vouched(TEXT)
-    site.vouched("Views convert dates.")
-    (site.project / "AGENTS.md").write_text(f"# Rules\n- {TEXT.upper()}\n")
-    _, given = await site.opens("s1")
-    assert TEXT not in given
-    assert "Views convert" in given
-
-
 @pytest.mark.shows("LEARN-03")
 async def test_the_agents_words_stay(site: Site) -> None:
     """What stands in the agent's own words stays, and a point that it repeats with its name is cited."""
@@ -254,21 +244,6 @@ async def test_what_cannot_be_recorded_is_not_given(site: Site) -> None:
     assert (await site.opens("s1"))[1] == ""
     site.sim.daemon.db.commit = commit  # type: ignore[method-assign]
     assert TEXT in (await site.opens("s2"))[1]
-
-
-@pytest.mark.shows("I44")
-async def test_after_many_sessions_nothing_grows(tmp_path: Path) -> None:
-    """What the daemon remembers of projects and sessions for learning is bounded."""
-    site = Site(tmp_path, ON)
-    await site.start()
-    feature = site.sim.daemon.engine.features.named("playbook")
-    for n in range(120):
-        site.project = tmp_path / f"p{n}"
-        site.project.mkdir()
-        await site.opens(f"s{n}")
-    assert len(feature._read) <= 50  # type: ignore[attr-defined]
-    assert feature._reading == {}  # type: ignore[attr-defined]
-    await site.sim.stop()
 
 
 @pytest.mark.shows("LEARN-20")

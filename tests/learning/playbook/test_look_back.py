@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -276,48 +275,6 @@ async def test_an_hour_of_silence_ends_a_stretch(site: Site) -> None:
     assert tables.counts(site.sim.daemon.db) == {"stretches": 1, "skipped": 1}
 
 
-@pytest.mark.shows("LEARN-13")
-async def test_a_person_s_point_is_neither_removed_nor_changed(site: Site) -> None:
-    """Whatever the curator wants."""
-    site.vouched(TEXT)
-    ops = [
-        {"type": "DELETE", "target_id": "oth-001", "reason": "r"},
-        {"type": "UPDATE", "target_id": "oth-001", "text": "Something else entirely."},
-    ]
-    await site.session("s1", NOTHING, {"reasoning": "", "operations": ops})
-    assert [p["text"] for p in site.points().values()] == [TEXT]
-    assert "learned" not in rows(site)
-
-
-@pytest.mark.shows("LEARN-12")
-async def test_a_confirmed_change_takes_the_place_of_the_old_text(site: Site) -> None:
-    """After UPDATE the old text stays until another session shows that the new one is true."""
-    await site.session("s1", NOTHING, ADD)
-    await site.session("s2", confirm(), NO_CHANGE)
-    new = "The tests need a running database and its schema."
-    update = {"reasoning": "", "operations": [{"type": "UPDATE", "target_id": "ctx-001", "text": new}]}
-    await site.session("s3", NOTHING, update)
-    assert [p["text"] for p in site.points().values()] == [TEXT]
-    await site.session("s4", confirm("new-2"), NO_CHANGE)
-    assert {n: p["text"] for n, p in site.points().items()} == {"ctx-001": new}
-
-
-@pytest.mark.shows("REQ-REFL-004", "INV-SCORE-003")
-async def test_a_point_that_harms_is_dropped_and_its_name_never_given_again(site: Site) -> None:
-    """Three sessions say so; once a session, however often it is told."""
-    await site.session("s1", NOTHING, ADD)
-    await site.session("s2", confirm(), NO_CHANGE)
-    twice = {**NOTHING, "bullet_tags": tags("harmful")["bullet_tags"] * 2}
-    for n in range(3):
-        assert list(site.points()) == ["ctx-001"]
-        await site.session(f"h{n}", twice, NO_CHANGE)
-    assert site.points() == {}
-    other = {"reasoning": "r", "operations": [{**ADD["operations"][0], "text": "Views convert dates."}]}
-    await site.session("s8", NOTHING, other)
-    await site.session("s9", confirm("new-2"), NO_CHANGE)
-    assert list(site.points()) == ["ctx-002"]
-
-
 @pytest.mark.shows("CON-ACE-001", "LEARN-07")
 async def test_opencode_asks_for_it_and_what_ends_there_ends_a_stretch(site: Site) -> None:
     """opencode keeps no memory of system texts: each process is given all of it, the same bytes. A
@@ -364,52 +321,6 @@ async def test_opencode_asks_for_it_and_what_ends_there_ends_a_stretch(site: Sit
     await host.disconnect()
 
 
-@pytest.mark.shows("CON-ACE-001")
-async def test_a_claude_code_that_is_gone_has_ended(site: Site) -> None:
-    """Its process died without a word."""
-    c, _ = await site.opens("s1")
-    await site.works(c)
-    site.llm.add(NOTHING, NO_CHANGE)
-    instance = next(i for i in site.sim.daemon.engine.instances if i.session == "s1")
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    instance.pid = gone.pid
-    site.sim.daemon.engine.hooked["claude-code"].sweep()
-    await site.sim.settle()
-    await site.looks()
-    assert site.purposes() == ["reflect", "curate"]
-
-
-@pytest.mark.shows("CON-ACE-001")
-async def test_an_opencode_whose_goodbye_was_lost_has_ended(site: Site) -> None:
-    """It is looked back on when its process is gone; a closed stream of one that runs says nothing."""
-    host, intake = SimHost(str(site.project), site.clock), site.sim.daemon.engine.intake
-    await host.connect(site.sim.daemon)
-    instance = site.sim.daemon.engine.instances.get(host.id)
-    assert instance is not None
-    await host.create("ses_a")
-    site.llm.add(COMPLETE)
-    await host.types("ses_a")
-    await host.works("ses_a", tools=WORK)
-    await site.sim.settle()
-    site.llm.add(NOTHING, NO_CHANGE)
-    await host.disconnect()
-    with subprocess.Popen(["sleep", "600"]) as process:
-        instance.pid = process.pid
-
-        async def look(seconds: float) -> list[str]:
-            site.clock.advance(seconds)
-            intake.sweep()
-            await site.sim.settle()
-            await site.looks()
-            return site.purposes()
-
-        assert await look(0) == await look(60) == [], "it may come back"
-        process.kill()
-    assert await look(5) == ["reflect", "curate"]
-    assert await look(60) == ["reflect", "curate"], "once"
-
-
 async def test_a_new_session_lends_its_model_to_what_waits(site: Site) -> None:
     """A host lends its models while it runs: what is due when it ended is done when the next one begins."""
     c, _ = await site.opens("s1")
@@ -453,18 +364,6 @@ async def test_what_is_nothing_to_learn_from(site: Site, host: SimHost, what: st
     assert rows(site) == {}
 
 
-@pytest.mark.shows("I9")
-async def test_the_turn_of_our_own_command_teaches_nothing(site: Site) -> None:
-    """It leaves no case."""
-    c, _ = await site.opens("s1")
-    await c.types()
-    await c.hook("UserPromptSubmit", prompt="/reflectd:status")
-    c.answers("It says complete.", tools=TOOLS)
-    await c.stops()
-    await site.closes(c)
-    assert (site.llm.prompts, rows(site)) == ([], {})
-
-
 @pytest.mark.shows("I29", "I30", "I31", "I32")
 async def test_a_look_back_prompts_nobody_and_makes_nothing_busy(site: Site, host: SimHost) -> None:
     """While reflector and curator are asked, and after it, the session is idle, nothing waits for it but its
@@ -492,22 +391,6 @@ async def test_a_look_back_prompts_nobody_and_makes_nothing_busy(site: Site, hos
     assert site.purposes() == ["reflect", "curate"]
     assert (list(host.orders), db.read("SELECT * FROM timers"), list(host.toasts)) == before
     assert (host.prompts, host.sessions["ses_a"].busy) == ([], False)
-
-
-@pytest.mark.shows("I33")
-@pytest.mark.parametrize("name", ["APIError", "ContextOverflowError"])
-async def test_trouble_of_the_host_is_nothing_to_learn_from(site: Site, host: SimHost, name: str) -> None:
-    """A turn that the provider ended is no work that went badly."""
-    await host.create("ses_a")
-    await host.types("ses_a")
-    await host.answers("ses_a", "", finish="error", tools=WORK, error={"name": name, "message": "429"})
-    await host.emit("session.error", sessionID="ses_a", error={"name": name, "message": "429"})
-    await host.idle("ses_a")
-    await host.emit("session.deleted", sessionID="ses_a")
-    await site.sim.settle()
-    await site.looks(4_000)
-    assert site.llm.prompts == []
-    assert rows(site) == {}
 
 
 @pytest.mark.shows("I36")

@@ -120,15 +120,6 @@ def test_what_is_no_file_blocks_nothing(tmp_path: Path) -> None:
         save(tmp_path / "file" / "playbook.json", book(), NOW)
 
 
-def test_half_a_character_is_written_as_json_allows(tmp_path: Path) -> None:
-    """UTF-8 can't hold it, an escape can; the rest of the file is as readable as before."""
-    path = tmp_path / "playbook.json"
-    playbook = book(point("pat-001", "half \ud83d of it"))
-    save(path, playbook, NOW)
-    assert load(path).playbook == playbook
-    assert dumped(book(point("pat-001", "日本"))).count("日本".encode()) == 1
-
-
 # --- changes -----------------------------------------------------------------------------------------------
 
 

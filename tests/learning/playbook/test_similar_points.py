@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Collection
 from operator import mul
@@ -12,7 +11,6 @@ import pytest
 from daemon import log
 from daemon.config import from_text
 from daemon.core.errors import UserError
-from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.models import choose, embedder
 from daemon.learning.embed.vectors import Embedder, Embeddings, vectors
 from daemon.learning.playbook import feature
@@ -72,33 +70,6 @@ async def test_points_of_one_meaning_are_pairs_when_a_model_says_so(
     assert said.count("meanings are not compared") == 4
     assert "no answer in 0.2 s" in said
     assert "embed.key_file can't be read" in said
-
-
-@pytest.mark.shows("LEARN-14")
-@pytest.mark.needs("embeddings")
-async def test_the_model_on_this_machine_holds_up_nobody() -> None:
-    """While it is loaded and computes, the event loop goes on; a contradiction is near too, which is why the
-    curator decides.
-    """
-    texts = [
-        "Prefer small pull requests",
-        "Pull requests should be kept small",
-        "Increase the timeout when CI is slow",
-        "Decrease the timeout when CI is slow",
-        *(f"Point {i} is about something else: {'word ' * (i % 7)}" for i in range(40)),
-    ]
-    made = MiniLM()
-    points = [point(str(i), text) for i, text in enumerate(texts)]
-    found = feature.similar(points, (), Embeddings(lambda: made, log.get("test")), 0.85)
-    work, ticks = asyncio.create_task(found), 0
-    while not work.done():
-        await asyncio.sleep(0.01)
-        ticks += 1
-    assert {("0", "1"), ("2", "3")} <= set(work.result())
-    assert ticks > 10
-    assert made.loaded
-    await made.close()
-    assert not made.loaded
 
 
 @pytest.mark.parametrize("size", [0, 1, 20, 300])
