@@ -8,7 +8,6 @@ nobody is asked here.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
