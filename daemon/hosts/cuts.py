@@ -23,6 +23,11 @@ _TELLS: Final = re.compile(
     r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|\bcreate mode \d|\berror (?:TS|CS)\d"
     r"|\[(?:remote )?rejected\]"
 )
+_WORDS: Final = (
+    *("fail", "error", "fatal", "panic", "traceback", "reject", "exception", "not ok", "create mode"),
+    *"✗✘✖✕❌●",
+)
+"""Each match of ``_TELLS`` has one of these in lower case: they are found ten times faster."""
 _SLACK: Final = 200  # how far from the wanted place a line end is looked for
 _WORD: Final = 4_096  # and how far the end of a word
 _BORDER: Final = re.compile("[\\s\"'`,;&<>]")
@@ -70,7 +75,13 @@ def _edges(value: str, limit: tuple[int, int]) -> tuple[int, int]:
 def telling_lines(lines: list[str]) -> list[str]:
     """The lines that tell of failures, or of files that a commit made: the first ones and the last ones."""
     lines = lines if len(lines) <= 2 * _SCANNED else [*lines[:_SCANNED], *lines[-_SCANNED:]]
-    found = [line for line in lines if 0 < len(line) <= _LONGEST and _TELLS.search(line)]
+    whole = "\n".join(lines).lower()
+    words = [word for word in _WORDS if word in whole]
+    found = [
+        line
+        for line in lines
+        if 0 < len(line) <= _LONGEST and any(map(line.lower().__contains__, words)) and _TELLS.search(line)
+    ]
     if len(found) > KEPT_LINES:
         found = [*found[: KEPT_LINES // 2], *found[-KEPT_LINES // 2 :]]
     while sum(len(line) for line in found) > KEPT_CHARS:

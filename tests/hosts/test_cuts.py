@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.hosts import cuts
 from daemon.hosts.cuts import KEPT_CHARS, KEPT_LINES, OUTPUT, cut, cut_output
@@ -75,3 +77,9 @@ def test_the_shim_keeps_the_same_lines() -> None:
     assert block is not None
     theirs = "|".join(json.loads(f"[{block[1].strip().rstrip(',')}]"))
     assert theirs == cuts._TELLS.pattern
+
+
+@given(st.from_regex(cuts._TELLS))
+def test_the_words_are_in_each_line_that_tells(line: str) -> None:
+    """The quick look by words leaves out no line that the pattern finds."""
+    assert any(word in line.lower() for word in cuts._WORDS)
