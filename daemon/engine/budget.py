@@ -50,6 +50,10 @@ class Reserved(Struct, frozen=True):
     tokens_out: int
     account: Account = "judging"
 
+    def after(self, spent: Spent) -> Spent:
+        """``spent``, and this call of the same session too."""
+        return _plus(spent, self.usd, self.tokens_in + self.tokens_out, mine=True)
+
 
 class Budget:
     """Adds the reservations of calls that run to what the ledger has."""
@@ -90,50 +94,25 @@ class Budget:
             self._running.remove(wanted)
 
     def _may(self, wanted: Reserved, limits: Limits) -> Skip | None:
-        if wanted.account == "learning":
-            return self._may_learn(wanted, limits)
-        if wanted.account == "asked":
-            return self._may_be_asked(wanted, limits)
-        spent = self._spent(wanted, DAY_MS, "judging")
-        no = may_spend(spent, limits)
-        if no is not None:
+        day, week = (self._clock.now_ms() - ms for ms in (DAY_MS, WEEK_MS))
+        if wanted.account == "learning":  # at most a share of what judging cost in the last seven days
+            earned = self.spent(week, "judging", wanted.session)
+            after, share = wanted.after(self.spent(week, "learning", wanted.session)), limits.learning_percent
+            if after.today <= earned.today * share / 100 and after.tokens <= earned.tokens * share / 100:
+                return None
+            reason = f"learning may cost {share} % of what judging cost in seven days"
+            return Skip("learning_limit", reason)
+        spent = self.spent(day, wanted.account, wanted.session)
+        if wanted.account == "asked":  # it fits into the caps beside judging, and takes nothing from it
+            judged = self.spent(day, "judging", wanted.session)
+            spent = replace(spent, today=spent.today + judged.today, tokens=spent.tokens + judged.tokens)
+            no = may_spend(spent, limits) or may_spend(wanted.after(spent), limits, passing=True)
+            reason = f"the next call would pass a limit on spending: {no.reason}" if no else ""
+            return Skip("asked_limit", reason, of_session=no.of_session) if no else None
+        if (no := may_spend(spent, limits)) is not None:
             return no
-        after = _plus(spent, wanted.usd, wanted.tokens_in + wanted.tokens_out, mine=True)
-        no = may_spend(after, limits, passing=True)
+        no = may_spend(wanted.after(spent), limits, passing=True)
         return replace(no, reason=f"the next call would pass the limit: {no.reason}") if no else None
-
-    def _may_learn(self, wanted: Reserved, limits: Limits) -> Skip | None:
-        """Learning costs at most a share of what judging cost in the last seven days."""
-        earned = self._spent(wanted, WEEK_MS, "judging")
-        after = _plus(
-            self._spent(wanted, WEEK_MS, "learning"),
-            wanted.usd,
-            wanted.tokens_in + wanted.tokens_out,
-            mine=True,
-        )
-        share = limits.learning_percent / 100
-        if after.today <= earned.today * share and after.tokens <= earned.tokens * share:
-            return None
-        return Skip(
-            "learning_limit",
-            f"learning may cost {limits.learning_percent} % of what judging cost in seven days",
-        )
-
-    def _may_be_asked(self, wanted: Reserved, limits: Limits) -> Skip | None:
-        """What a person asks for fits into the caps beside judging, and takes nothing from it."""
-        tokens = wanted.tokens_in + wanted.tokens_out
-        judged, asked = (self._spent(wanted, DAY_MS, account) for account in ("judging", "asked"))
-        spent = replace(asked, today=asked.today + judged.today, tokens=asked.tokens + judged.tokens)
-        no = may_spend(spent, limits) or may_spend(
-            _plus(spent, wanted.usd, tokens, mine=True), limits, passing=True
-        )
-        if no is None:
-            return None
-        reason = f"the next call would pass a limit on spending: {no.reason}"
-        return Skip("asked_limit", reason, of_session=no.of_session)
-
-    def _spent(self, wanted: Reserved, window_ms: int, account: Account) -> Spent:
-        return self.spent(self._clock.now_ms() - window_ms, account, wanted.session)
 
     def spent(self, since: int, account: Account, session: str = "") -> Spent:
         """The cost of the account since then (epoch ms), with running calls and rows not stored yet."""

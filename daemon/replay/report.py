@@ -7,7 +7,7 @@ this machine. Pure but for that: reads no files.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from datetime import date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
@@ -270,44 +270,9 @@ class Precision(Struct, frozen=True):
         return {**known, **figures, "proposes": self.proposes, "sentence": self.sentence}
 
 
-def sample(sent: Iterable[tuple[str, Result]]) -> list[str]:
-    """The marks of at most ``SAMPLE`` feedbacks, the same each time. Of each severity there are as many as
-    its share of all, and within one severity one project comes after the other, so that the share of right
-    ones in the sample stands for that of all. ``sent``: the mark and the result of each.
-    """
-    strata: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for mark, result in sent:
-        strata[result.severity].append((mark, result.project))
-    shares = _shares({name: len(found) for name, found in strata.items()}, SAMPLE)
-    chosen = [mark for name, found in strata.items() for mark in _spread(found)[: shares[name]]]
-    return sorted(chosen, key=_place)
-
-
-def _shares(sizes: Mapping[str, int], size: int) -> Mapping[str, int]:
-    """How many of each stratum: its share, rounded so that they are ``size`` together; all where they fit."""
-    total = sum(sizes.values())
-    if total <= size:
-        return sizes
-    exact = {name: size * n / total for name, n in sizes.items()}
-    found = {name: int(share) for name, share in exact.items()}
-    by_rest = sorted(exact, key=lambda name: (found[name] - exact[name], name))
-    for name in by_rest[: size - sum(found.values())]:
-        found[name] += 1
-    return found
-
-
-def _spread(candidates: Iterable[tuple[str, str]]) -> list[str]:
-    """Marks: one of each project, then a second one of each, and so on; which one, a digest says."""
-    rounds: list[tuple[int, str, str]] = []
-    seen: Counter[str] = Counter()
-    for mark, project in sorted(candidates, key=lambda c: _place(c[0])):
-        rounds.append((seen[project], _place(mark), mark))
-        seen[project] += 1
-    return [mark for *_, mark in sorted(rounds)]
-
-
-def _place(mark: str) -> str:
-    return sha256(mark.encode()).hexdigest()
+def sample(marks: Iterable[str]) -> list[str]:
+    """At most ``SAMPLE`` of the marks, drawn by their digests: as good as by chance, always the same."""
+    return sorted(marks, key=lambda mark: sha256(mark.encode()).hexdigest())[:SAMPLE]
 
 
 def precision(sent: Sequence[str], answers: Mapping[str, Answer]) -> Precision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.claude_code_sim import write as wrote
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, write
 
+EVIDENCE = "daemon.evidence.collect"
 COMPLETE = '{"complete": true, "severity": "NONE"}'
 
 
@@ -58,8 +60,13 @@ async def asked(folder: Path, text: str) -> dict[str, set[str]]:
     return found
 
 
-async def test_an_sdk_is_loaded_when_a_session_works(tmp_path: Path) -> None:
-    """Not when the daemon starts, which may never need it, and not at the call, which would wait for it."""
+async def test_what_a_judgement_needs_is_loaded_when_a_session_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An SDK and the evidence: not when the daemon starts, which may never need them, and not at the call,
+    which would wait for them.
+    """
+    monkeypatch.delitem(sys.modules, EVIDENCE, raising=False)
     settings = config.from_text("[judge]\nprovider = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9'")
     sim = SimDaemon(tmp_path, FakeClock(), None, settings)
     host = SimHost(str(tmp_path), sim.clock)
@@ -69,10 +76,10 @@ async def test_an_sdk_is_loaded_when_a_session_works(tmp_path: Path) -> None:
         await host.connect(daemon)
         await host.create("ses_o")
         await sim.settle()
-        assert not provider.loaded
+        assert (provider.loaded, EVIDENCE in sys.modules) == (False, False)
         await host.types("ses_o")
         await sim.settle()
-        assert provider.loaded
+        assert (provider.loaded, EVIDENCE in sys.modules) == (True, True)
     finally:
         await host.disconnect()
         await sim.stop()

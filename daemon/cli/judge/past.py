@@ -417,7 +417,7 @@ class Past:
         changes none. Raises ``KeyboardInterrupt``.
         """
         sent = {mark: (s, r) for s, mark, r in self.results(judge) if r.feedback}
-        chosen, paint = sample((mark, r) for mark, (_, r) in sent.items()), Paint()
+        chosen, paint = sample(sent), Paint()
         left = [mark for mark in chosen if mark not in self._answers(judge)]
         many = count(len(sent), "feedback")
         say(f"{many} would have been sent; {len(left)} of {len(chosen)} are left to look at.")
