@@ -102,6 +102,11 @@ class ToolCall(Struct, frozen=True):
     inner_cut: int = 0
     shell: str = ""
 
+    @property
+    def printed(self) -> str:
+        """Its output, and its error behind it."""
+        return f"{self.output}\n{self.error}" if self.error else self.output
+
 
 class Message(Struct, frozen=True):
     """One message. ``at`` is epoch ms.

@@ -68,7 +68,7 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
     calls = [c for m in messages for c in m.calls]
     number, skip = 0, max(0, len(calls) - MAX_CALLS)
     edited = int(work.last_code_call.partition(".")[0].removeprefix("A") or 0)
-    looks = _Looks(work, work.actions, transcript.directory.rstrip("/") + "/", _telling(calls[skip:]), edited)
+    looks = _Looks(work, work.actions, transcript.directory.rstrip("/") + "/", _telling(calls[skip:]))
     for message in messages:
         if message.role == "user":
             _collapse(reads, acts)
@@ -77,7 +77,7 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
             number += 1
             if number <= skip:
                 continue
-            if _only_reads(call) and not (looks.edited and number > looks.edited):
+            if _only_reads(call) and not (edited and number > edited):
                 reads.append((number, call))
             else:
                 _collapse(reads, acts)
@@ -85,7 +85,8 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
                 if work.last_code_call == f"A{number}":
                     acts.append(Act("", AFTER_EDIT, rank=0, calls=0))
     _collapse(reads, acts)
-    acts = [_verifying(act) if looks.edited and _number(act) > looks.edited else act for act in acts]
+    if edited:  # a call after the last edit of code shows whether the work holds
+        acts = [replace(a, verifies=True, rank=min(a.rank, 1)) if _number(a) > edited else a for a in acts]
     if skip:
         early = Counter(c.tool for c in calls[:skip]).most_common(MAX_NAMES)
         counts = ", ".join(f"{n} {one_line(tool, 40)}" for tool, n in early)
@@ -95,19 +96,13 @@ def activity(transcript: Transcript, work: Work) -> tuple[Act, ...]:
 
 class _Looks(Struct, frozen=True):
     """The inputs of all lines. ``root``: the session's folder; ``telling``: the ids of calls whose output may
-    tell of a failure; ``edited``: the number of the call with the last edit of code, 0 for none.
+    tell of a failure.
     """
 
     work: Work
     actions: Mapping[str, tuple[Action, ...]]
     root: str
     telling: frozenset[str]
-    edited: int
-
-
-def _verifying(act: Act) -> Act:
-    """A call after the last edit of code: it shows whether the work holds."""
-    return replace(act, verifies=True, rank=min(act.rank, 1))
 
 
 def _number(act: Act) -> int:
@@ -116,7 +111,7 @@ def _number(act: Act) -> int:
 
 def _telling(calls: Sequence[ToolCall]) -> frozenset[str]:
     every = [c for call in calls for c in (*call.inner, call) if c.tool.lower() in SHELL_TOOLS]
-    found = outputs.with_marks([f"{c.output}\n{c.error}" for c in every])
+    found = outputs.with_marks([c.printed for c in every])
     return frozenset(every[i].id for i in found)
 
 
@@ -167,7 +162,7 @@ def _act(number: str, call: ToolCall, looks: _Looks) -> Act:
         said = [line for _, line in outputs.last_lines(clean(call.output), 2)]
         text = f"{name} {one_line(' / '.join(asked), 300)} → {_outcome(call)}"
         return Act(number, text, _quoted(said), rank=1)
-    target = one_line(text_of(call, *_ARGUMENTS) or _any_text(call), 160)
+    target = one_line(text_of(call, *_ARGUMENTS) or text_of(call, *call.input), 160)
     text = clean(call.output)
     said = [line for _, line in outputs.last_lines(text, 0 if looks_up(tool) else 2)]
     rank = 1 if call.status == "error" else 3 if looks_up(tool) else 2
@@ -179,7 +174,7 @@ def _shell(number: str, call: ToolCall, actions: Sequence[Action], looks: _Looks
     checks = [a for a in actions if isinstance(a, Check)]
     deeds = [a for a in actions if isinstance(a, Deed)]
     shows = bool(_SHOWS.match(script)) and not actions
-    text = clean(f"{call.output}\n{call.error}" if call.error else call.output)
+    text = clean(call.printed)
     failures, more = outputs.failure_lines(text, strong_only=shows) if call.id in looks.telling else ([], 0)
     git = outputs.git_lines(text) if any(d.kind in _GIT_DEEDS for d in deeds) else []
     harmless = call.exit == 0 and not actions
@@ -244,10 +239,6 @@ def _command(script: str) -> str:
             if step.body:
                 script = script.replace(step.body, f"({step.body.count(chr(10))} lines)", 1)
     return one_line(script.replace("`", "'"), MAX_COMMAND)
-
-
-def _any_text(call: ToolCall) -> str:
-    return next((v for v in call.input.values() if isinstance(v, str) and v.strip()), "")
 
 
 def _raw(text: str, picked: Sequence[tuple[int, str]] = ()) -> tuple[str, ...]:

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
     from ..core.transcript import ToolCall, Transcript
     from .actions import Action
-    from .outcomes import Ended
 
 # ``collect``: the evidence of one task, computed from its calls and the form of its last answer, once.
 #
@@ -156,7 +155,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             elif stashed or _in_tree(action, trees):  # a look at the old state, not at this work
                 _base(action, call, work)
             elif isinstance(action, Check):
-                output = f"{call.output}\n{call.error}" if _speaks_for(checks, action) else ""
+                output = call.printed if _speaks_for(checks, action) else ""
                 outcome = judge_check(action, output, call.exit)
                 work.runs.add(Run(at, work.last_code, action, outcome, number, edit_at=work.last_edit))
             elif isinstance(action, Deed):
@@ -164,7 +163,7 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             elif matters(action.path, directory):
                 _write(action, at, number, work, created)
         if shell:
-            taken_in(script, f"{call.output}\n{call.error}", call.exit, number, at - len(actions), work)
+            taken_in(script, call.printed, call.exit, number, at - len(actions), work)
         elif actions:
             _edited(call, at, work, created)
     return work
@@ -187,10 +186,7 @@ def _ran(call: ToolCall) -> bool:
     )
 
 
-@lru_cache(maxsize=256)
-def _known(script: str, start: str | None) -> tuple[Action, ...]:
-    """``read_script`` for the short commands that agents repeat."""
-    return read_script(script, start)
+_known = lru_cache(maxsize=256)(read_script)  # for the short commands that agents repeat
 
 
 class _Created(Struct):
@@ -254,7 +250,7 @@ def _edited(call: ToolCall, at: int, work: Work, created: _Created) -> None:
 def _deed(done: Deed, at: int, number: str, call: ToolCall, work: Work, *, alone: bool) -> None:
     if done.kind == "unknown" or len(work.done) >= MAX_DEEDS:
         return
-    outcome, named = result(done, f"{call.output}\n{call.error}", call.exit, alone=alone)
+    outcome, named = result(done, call.printed, call.exit, alone=alone)
     work.done.append(Done(at, number, done, outcome, named))
 
 
@@ -304,14 +300,12 @@ def _in_tree(action: Action, trees: tuple[str, ...]) -> bool:
     return bool(cwd) and any(f"{cwd}/".startswith(f"{t}/") or f"{cwd}/".endswith(f"/{t}/") for t in trees)
 
 
-def _judged(check: Check, call: ToolCall) -> Ended:
-    return judge_check(check, f"{call.output}\n{call.error}", call.exit)
-
-
 def _base(action: Action, call: ToolCall, work: Work) -> None:
     """Takes in a check that failed while the work was stashed away."""
-    if isinstance(action, Check) and (base := _judged(action, call)).result == "failed":
-        work.base_failed[action.tool] = base
+    if isinstance(action, Check):
+        outcome = judge_check(action, call.printed, call.exit)
+        if outcome.result == "failed":
+            work.base_failed[action.tool] = outcome
 
 
 def _speaks_for(checks: list[Check], check: Check) -> bool:

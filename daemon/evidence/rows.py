@@ -287,10 +287,9 @@ def _deed_row(done: Done, work: Work) -> Row:
     ]
     text = f"{kind} at {done.call}: `{shorten(done.deed.text, 160)}` {said}, {when} the last edit"
     named = f": {shorten(done.named, 200)}" if done.named else ""
-    row_kind = "run" if kind in {"run", "deploy"} else "git"
     return Row(
         "",
-        "run" if row_kind == "run" else "git",
+        "run" if kind in {"run", "deploy"} else "git",
         text + named,
         outcome=done.outcome,
         detail=shorten(done.named, 200),

@@ -180,7 +180,6 @@ def step_of(call: ToolCall) -> Step:
     name = call.tool.lower()
     command = first_text(call.input, "command", "cmd") if name in SHELL_TOOLS else ""
     script = script_of(command) if command else Script(_sort(call.tool))
-    said = f"{call.output}\n{call.error}" if call.error else call.output
     failed = call.status == "error" or call.exit not in {0, None}
     path = first_text(call.input, *_PATHS)
     fault = fault_of(call.error or call.output) if failed and script.sort in {"act", "check"} else ""
@@ -190,7 +189,9 @@ def step_of(call: ToolCall) -> Step:
     else:
         given = {k: v for k, v in call.input.items() if not (command and k in _SILENT)}
         made = digest(name, " ".join(command.split()), _input(given))
-        symbol = made + digest(said if name in _EXACT else _output(said), str(call.exit), str(call.cut))
+        symbol = made + digest(
+            call.printed if name in _EXACT else _output(call.printed), str(call.exit), str(call.cut)
+        )
     shown = command or script.target or path or first_text(call.input, *_SHOWN)
     sort = script.sort
     if failed:
