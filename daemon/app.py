@@ -313,8 +313,8 @@ class Daemon:
         return not self._tasks and not self.engine.schedule.busy() and not self.engine.filing.waiting
 
     async def _warm(self, unfiled: int) -> None:
-        """Load what the first event and each line of the log need. Later it would hold up whoever asks in
-        that moment, and sooner the first answer. What a judgement needs is loaded when a session works
+        """Load the parts that the first event and each line of the log need: later that would hold up
+        callers, and sooner the first answer. The parts of a judgement are loaded when a session works
         (``World.near``).
         """
         await asyncio.to_thread(import_module, ".redact.search", __package__)

@@ -1,6 +1,6 @@
-"""What happened in a host, as past facts. Frozen values; times are the host's wall clock in epoch ms.
+"""Past facts of a host. Frozen values; times are the host's wall clock in epoch ms.
 
-``daemon.hosts`` makes events from what a host sends, and ``core.session.fold`` takes them in. An event is
+``daemon.hosts`` makes events from a host's payloads, and ``core.session.fold`` takes them in. An event is
 only a hint: before anything is judged, the host's messages are read, and they count.
 """
 

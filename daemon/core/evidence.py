@@ -67,7 +67,7 @@ class Act(Struct, frozen=True):
 
 
 class FileChange(Struct, frozen=True):
-    """What the task's calls changed in one file. ``lines``: removed and added lines, with ``-`` and ``+``.
+    """The changes of the task's calls in one file. ``lines``: removed and added lines, with ``-`` and ``+``.
 
     ``by``: the calls that changed it, by their numbers in the activity log. ``added`` and ``removed`` count
     all lines, ``lines`` may hold fewer.

@@ -1,4 +1,4 @@
-"""What the daemon asks a host to do. The shim carries out these orders and no others.
+"""Orders for a host. The shim carries out these orders and no others.
 
 ``SendFeedback``, ``SendNudge`` and ``ShowToast`` go through the outbox: they are stored together with the
 decision behind them and sent once. The others are calls: each is answered by one result, and none is stored.

@@ -487,7 +487,7 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
     ignored: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        """Whether the values are the same, wherever they came from."""
+        """Says whether the values are the same, from any source."""
         return isinstance(other, Settings) and astuple(self)[:-2] == astuple(other)[:-2]
 
     @property

@@ -194,7 +194,7 @@ class Transcript(Struct, frozen=True):
     @property
     def task(self) -> Message | None:
         """The message that began the task (I28), or None: the last one that a person typed while the agent
-        was at rest, and that it answered; else the last one that they typed. What ``begun`` names stands
+        was at rest, and that it answered; else the last one that they typed. The message of ``begun`` stays
         until the agent has answered a later one.
         """
         typed = [i for i, m in enumerate(self.messages) if m.human]
@@ -208,9 +208,10 @@ class Transcript(Struct, frozen=True):
         return self.messages[last]
 
     def _beginnings(self, ends: Callable[[Message], bool], *, each: bool = False) -> list[int]:
-        """Where a person typed when the last answer had ended (``ends``) and the agent answered that; of
-        several in a row the first one, or ``each``. What comes while the agent works, or is followed by a
-        prompt of ours or by nothing, begins no task by itself (I4). The first task has no other beginning.
+        """The places where a person typed after the last answer had ended (``ends``) and the agent answered;
+        of several in a row the first one, or ``each``. A message that comes while the agent works, or that a
+        prompt of ours or nothing follows, begins no task by itself (I4). The first task has no other
+        beginning.
         """
         found, rest = list[int](), True
         answered = [False] * len(self.messages)
@@ -272,7 +273,7 @@ class Transcript(Struct, frozen=True):
     @property
     def tasks(self) -> tuple[Transcript, ...]:
         """Each task as a transcript of its own, oldest first. A new one begins where the person typed after a
-        finished answer, as for ``requests``. What stands before the first is left out; only the last has the
+        finished answer, as for ``requests``. Messages before the first are left out; only the last has the
         todos, which are of now.
         """
         starts = self._beginnings(lambda m: m.is_end)

@@ -1,4 +1,4 @@
-"""What a judgement rests on: the rows and quotes that its items cite.
+"""The cites of a judgement: rows and quotes that its items rest on.
 
 A model may invent. An item counts only where it names a row of the case or quotes the request.
 """
@@ -51,7 +51,7 @@ def named_rows(missing: Missing, case: Case) -> tuple[str, ...]:
 
 def is_excuse(missing: Missing, case: Case, row: Row) -> bool:
     """The excuse quotes the person's words. A failed check is also excused by a call that failed before the
-    task's first change. Whether the words excuse it, only the judge reads.
+    task's first change. Only the judge reads whether the words excuse it.
     """
     return _quotes(missing, case) or (row.kind == "check" and _failed_before(missing, case))
 

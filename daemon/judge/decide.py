@@ -58,7 +58,7 @@ def progress(case: Case, missing: tuple[Missing, ...]) -> Progress:
 
 
 def _names(missing: Missing, path: str, case: Case, rows: dict[str, Row]) -> bool:
-    """Whether the item, or a row that it cites, names this file."""
+    """Says whether the item, or a row that it cites, names this file."""
     cited = (rows[name] for name in cited_rows(missing, case))
     said = (missing.text, missing.cites, *(part for r in cited for part in (r.text, r.detail, r.command)))
     name = re.compile(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])")
@@ -66,7 +66,7 @@ def _names(missing: Missing, path: str, case: Case, rows: dict[str, Row]) -> boo
 
 
 def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...]:
-    """What the item cites, without the numbers of rows, which move; its own words where it cites nothing."""
+    """The item's cites, without the numbers of rows, which move; its own words where it cites nothing."""
     cited = [rows[name] for name in cited_rows(missing, case)]
     if cited:
         return tuple(
@@ -76,7 +76,7 @@ def _cites(missing: Missing, case: Case, rows: dict[str, Row]) -> tuple[str, ...
 
 
 def _printed(row: Row) -> tuple[str, ...]:
-    """What a check printed, without our remarks on it, which change with the calls around it."""
+    """A check's output, without our remarks on it, which change with the calls around it."""
     if row.kind != "check":
         return _words(row)
     return normalise_items((row.detail, row.text.partition("; failed tests: ")[2]))
@@ -98,7 +98,7 @@ UNJUDGED = "Stopped; no model judged it"
 
 
 class Decision(Struct, frozen=True):
-    """What to commit: the verdict, the orders that follow it, and the session after it."""
+    """The commit: the verdict, the orders that follow it, and the session after it."""
 
     session: Session
     verdict: Verdict
@@ -160,8 +160,8 @@ def _decide(r: Round, opinion: Opinion) -> Decision:
 
 
 def feedback_text(found: Judgement, case: Case, attempt: int, limits: Limits) -> str:
-    """What the agent reads, at most ``FEEDBACK_CHARS`` of it the judge's. Published consumers search for the
-    first line.
+    """The text for the agent, at most ``FEEDBACK_CHARS`` of it the judge's. Published consumers search for
+    the first line.
     """
     rows = {row.id: row for row in case.evidence.rows}
     lines = [f"{HEADING} ({found.severity})", ""]
@@ -285,7 +285,7 @@ def _incomplete(r: Round, found: Judgement) -> Decision:
 
 
 def _rotate(r: Round) -> tuple[ShowToast, ...]:
-    """What only the person can do about a secret that was pushed; told once."""
+    """The person's part in a secret that was pushed; told once."""
     pushed = next((row for row in r.case.evidence.of("leak") if row.detail == "pushed"), None)
     told = f"Pushed: {pushed.command}. Rotate the secrets in it"[:ITEM_CHARS] if pushed is not None else ""
     return _toast(r, told, "error") if told and _CONTROL.sub("", told) != r.session.rotate else ()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RULES: Final = "offline"
 PROOF: Final[frozenset[RowKind]] = frozenset({"check", "todo", "tool_error", "leak"})
 SecondLook = Callable[[str, str], bool]
-"""Whether the answer of this provider and model is looked at once more before feedback that no row proves."""
+"""Says whether this provider and model gets a second look before feedback that no row proves."""
 
 
 def always(provider: str, model: str) -> bool:
@@ -162,8 +162,8 @@ def _needs_second_look(case: Case, found: Judgement) -> bool:
 
 
 def _defended(case: Case, found: Judgement, reasons: str) -> tuple[Judgement | None, str]:
-    """What is left of a judgement, and why, when the second look defended the stop: nothing is sent but what
-    a row proves.
+    """The rest of a judgement, and the reason, when the second look defended the stop: only proven items are
+    sent.
     """
     why = "the second look defended the stop"
     if proven := backed(case, found):

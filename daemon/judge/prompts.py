@@ -226,7 +226,7 @@ def first(case: Case) -> Question[Said]:
 
 
 def judgement(said: Said, case: Case) -> Judgement | None:
-    """What the judge says, in bounds, without blank items and without advice that destroys; None when nothing
+    """The judge's reply, in bounds, without blank items and without advice that destroys; None when nothing
     else is left.
     """
     actions = [action for action in said.next_actions or () if action]
@@ -294,7 +294,7 @@ def _slots(case: Case) -> dict[str, str]:
 
 
 def _requests(case: Case, most: int) -> list[Item]:
-    """What the person typed for this task in at most ``most`` tokens, with what each message answered. The
+    """The person's messages of this task in at most ``most`` tokens, with the words that each answered. The
     first message and the last ones are kept first.
     """
     each = max(EARLIER_CHARS / BYTES_PER_TOKEN, most / max(1, len(case.requests)))

@@ -1,1 +1,1 @@
-"""What is learned from sessions and from people: rules, points, lessons. Pure, one package for each kind."""
+"""Learning from sessions and from people: rules, points, lessons. One package for each kind."""

@@ -59,7 +59,7 @@ class LearnedPage(Feature):
         return (Page("learned", "Learned", self.read),)
 
     def routes(self) -> Sequence[Route]:
-        """What a click does; the socket has none of these."""
+        """The routes of clicks; the socket has none of these."""
         clicks = {"approve": self._approve, "forget": self._forget, "learn": self._learn, "undo": self._undo}
         return [Route("POST", name, click, clicked=True) for name, click in clicks.items()]
 

@@ -134,7 +134,7 @@ def why_off(kind: Kind, person: Settings, project: Settings) -> str:
 
 
 class Learned:
-    """What is learned about one project. ``person`` and ``project``: settings, as for ``why_off``."""
+    """The records of one project. ``person`` and ``project``: settings, as for ``why_off``."""
 
     def __init__(self, rules: LearnedRules, person: Settings, project: Settings) -> None:
         self.rules = rules
@@ -202,7 +202,7 @@ class Learned:
         return AT_START, ""
 
     def suggested(self) -> list[Record]:
-        """What the person said in several sessions, and that waits for their yes to become a rule."""
+        """Patterns of several sessions that wait for the person's yes to become a rule."""
         due = ranked([s for s in self.look.journal["signals"] if is_due(s)])
         return [
             Record(

@@ -85,7 +85,7 @@ class Evidence(Struct):
 
 
 class Git(Struct):
-    """What git lists as changed."""
+    """The files that git lists as changed."""
 
     names: list[str] = []
 

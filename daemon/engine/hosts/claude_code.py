@@ -363,7 +363,7 @@ class ClaudeCode(Hooked[_Known]):
 
     async def _late(self, hook: Hook) -> Answer:
         """A lesson that was chosen when the prompt was on its way already; it stands behind the call's
-        result. Whether the call may run is not for us to say.
+        result. The hook never decides whether the call may run.
         """
         if self._of(hook.session).aside:
             return NOTHING

@@ -119,7 +119,7 @@ _PAYLOADS: Final = msgspec.json.Decoder(_Payload)
 
 
 def is_bulky(head: bytes | bytearray) -> bool:
-    """Whether a line begins as those in ``BULKY``, after its time."""
+    """Says whether a line begins as those in ``BULKY``, after its time."""
     at = head.find(_TYPE)
     return at >= 0 and head.startswith(BULKY, at)
 

@@ -410,7 +410,7 @@ def is_rollout(data: bytes) -> bool:
 
 
 def head_of(data: bytes) -> Entry | None:
-    """What the first lines say of the session: its id, its folder, and whether it is a sub-agent's."""
+    """The first lines' facts on the session: its id, its folder, and whether it is a sub-agent's."""
     entries = (entry_of(line) for line in data.split(b"\n", 5)[:5] if line.startswith(b"{"))
     return next((entry for entry in entries if entry is not None and entry.kind == "meta"), None)
 

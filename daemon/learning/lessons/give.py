@@ -61,8 +61,8 @@ class GiveLessons:
         self, project: str, text: str, given: Collection[str] = (), directory: str = ""
     ) -> list[Episode]:
         """At most ``SHOWN`` lessons for a model to choose from, without those of the ids ``given``: all that
-        there are, else the nearest to the text by meaning and, where vectors are missing, by words. What they
-        cite is in ``directory`` or at the top of the project. Raises ``Unavailable``.
+        there are, else the nearest to the text by meaning and, where vectors are missing, by words. Their
+        cites are in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
         where = scope(self._world, project)
 
@@ -158,7 +158,7 @@ class GiveLessons:
 
     async def _mark(self, s: Session) -> None:
         """Write down for a host without a stream of orders whether a lesson waits; another one asks at each
-        call. What can't be written is left out.
+        call. A file that can't be written is left out.
         """
         if capabilities(s.host).order_stream:
             return
