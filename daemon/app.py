@@ -32,6 +32,7 @@ from .engine.engine import assemble
 from .engine.features.backtest import Backtest
 from .engine.features.compaction import Compaction
 from .engine.features.gate import Gate
+from .engine.features.proof import Proofs
 from .engine.features.quality import Quality
 from .engine.features.stuck import Stuck
 from .engine.hosts.host import Instances
@@ -80,6 +81,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Memory,
     LearnedPage,
     Backtest,
+    Proofs,
     Quality,
 )
 """The features. Their order is the order of calls."""

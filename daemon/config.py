@@ -66,7 +66,9 @@ MAX_DOTS = 30
 MAX_PROBLEMS = 20
 GONE_TEXT = "{key} is gone and ignored ({now})"
 GUESSES = 3  # a misspelled name takes milliseconds to guess
-FOREIGN = frozenset({"REFLECTD_CHILD", "REFLECTD_HEADLESS"})  # variables with our prefix that are no settings
+FOREIGN = frozenset(  # variables with our prefix that are no settings
+    {"REFLECTD_CHILD", "REFLECTD_HEADLESS", "REFLECTD_PROOF"}
+)
 
 
 class Row(NamedTuple):
@@ -186,6 +188,18 @@ def read_project(directory: Path) -> str:
     return read_text(directory / PROJECT_FILE, PROJECT_LIMIT)
 
 
+def project_command(directory: Path) -> str:
+    """The check that the project's file names, "" when it names none that can be one. It counts only where
+    the person trusts it (``files.prompts.trusts_command``). Never raises.
+    """
+    try:
+        leaves = dict(_leaves(_parse(read_project(directory))))
+    except (OSError, ValueError):
+        return ""
+    command = leaves.get("proof.command", "")
+    return command if isinstance(command, str) and SETTINGS["proof.command"].valid(command) else ""
+
+
 def unread(base: Settings, why: str) -> tuple[Settings, list[str]]:
     """``base``, for a project whose file can't be read."""
     return _observe(base, f"{PROJECT_FILE} can't be read: {why}")
@@ -212,6 +226,9 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
             continue
         if not setting.tighten:
             problems.append(f"{name}: a project may not set {key}; ignored")
+            continue
+        if setting.tighten == "trusted":
+            problems += [] if setting.valid(value) else [f"{_wrong(_Given(setting, value, name))}; ignored"]
             continue
         wish: Any = value
         if not setting.valid(value):

@@ -76,6 +76,7 @@ def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
     forms = {
         "model": "a/b",
         "path": "/s",
+        "command": "make test",
         "url": "http://h",
         "name": "m",
         "names": "m, n",
@@ -162,7 +163,12 @@ def test_a_misspelt_variable_is_an_error_with_the_nearest_name(name: str) -> Non
 
 def test_other_variables_under_our_prefix_are_left_alone() -> None:
     """REFLECTD_CHILD marks our child processes and is no setting; other programs' variables are ignored."""
-    assert config.from_text(env={"REFLECTD_CHILD": "1", "REFLECTD_XYZ": "1", "JUDGE_MODE": "x"}) == Settings()
+    assert (
+        config.from_text(
+            env={"REFLECTD_CHILD": "1", "REFLECTD_PROOF": "1", "REFLECTD_XYZ": "1", "JUDGE_MODE": "x"}
+        )
+        == Settings()
+    )
 
 
 @pytest.mark.shows("I46")

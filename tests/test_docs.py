@@ -146,7 +146,11 @@ def test_settings_that_are_named_exist(name: str) -> None:
     other = {"judge.created", "playbook.json", *POLICIES, *(f"{n}.txt" for n in SLOTS)}
     assert named - other <= set(SETTINGS) | (set(GONE) if name == "CHANGELOG.md" else set())
     plugin = read("plugin-shim/opencode/README.md") + read("plugin-shim/claude-code/README.md")
-    known = {s.env for s in SETTINGS.values()} | set(re.findall(r"REFLECT\w+", plugin)) | {"REFLECTD_CHILD"}
+    known = (
+        {s.env for s in SETTINGS.values()}
+        | set(re.findall(r"REFLECT\w+", plugin))
+        | {"REFLECTD_CHILD", "REFLECTD_PROOF"}
+    )
     assert set(re.findall(r"\bREFLECT(?:D|ION)_[A-Z_]+", read(name))) <= known
 
 

@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "off": (".control.switch", "leave this project (or one session) alone"),
     "on": (".control.switch", "judge this project (or one session) again"),
     "dispute": (".verdicts.dispute", "say that a verdict was wrong, and keep its case as a test"),
+    "proof": (".proof", "the project's own checks, which reflectd may run"),
     "judge": (".judge.judge", "judge a case, a session or all past ones, without a daemon"),
     "learned": (".learned.learned", "all that was learned about this project: show, approve, take back"),
     "reflect": (".reflect.reflect", "what you keep correcting in past sessions, as rules to approve"),
@@ -57,7 +58,7 @@ OLDER = {"case": ("dispute",), "backtest": ("judge", "--past")}
 
 GROUPS = {
     "every day": ("status", "why", "history", "watch", "dashboard", "cost", "line", "off", "on"),
-    "verdicts": ("dispute", "judge"),
+    "verdicts": ("dispute", "judge", "proof"),
     "what was learned": ("learned", "reflect", "playbook", "memory", "mcp"),
     "this machine": ("setup", "doctor", "config", "trust", "daemon", "uninstall"),
 }

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value = bool | int | str
-Tighten = Literal["", "off", "lower", "observe"]  # a project's rights over a setting; none costs the person
+Tighten = Literal["", "off", "lower", "observe", "trusted"]
+"""A project's rights over a setting; none costs the person."""
 _T = TypeVar("_T")
 MOST_NAMES = 50  # in one list
+COMMAND_CHARS = 500
+GATE_S = 20
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
@@ -31,7 +34,7 @@ class Setting(Struct, frozen=True):
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model", "url", "name", "names", "variable", "playbook"] = ""
+    form: Literal["", "path", "model", "url", "name", "names", "variable", "playbook", "command"] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
@@ -58,6 +61,7 @@ class Setting(Struct, frozen=True):
             "names": 'models\' names with commas between them, or ""',
             "variable": 'the name of a variable, or ""',
             "playbook": 'a `playbook.json` inside the project, or ""',
+            "command": 'a command on one line, or ""',
         }
         return forms.get(self.form, "a text")
 
@@ -84,6 +88,8 @@ class Setting(Struct, frozen=True):
                 return not value or (value.isascii() and value.isidentifier())
             if self.form == "playbook":
                 return not value or _is_inside(value)
+            if self.form == "command":
+                return value.isprintable() and len(value) <= COMMAND_CHARS
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
@@ -332,6 +338,40 @@ class Compaction(Struct, frozen=True):
     )
 
 
+class Proof(Struct, frozen=True):
+    """The project's own check, which reflectd runs before a turn counts as done (docs/proof.md)."""
+
+    enabled: bool = _setting(
+        False,
+        "run the project's own check before a turn counts as done, after the agent's last edit",
+        tighten="off",
+    )
+    command: str = _setting(
+        "",
+        "the check of all your projects, such as `make test`; `reflectd proof use` chooses that of one "
+        "project; empty runs only what agents ran there as a check",
+        form="command",
+        tighten="trusted",
+    )
+    timeout_s: int = _setting(300, "seconds for one run", range=(5, 3_600), tighten="lower")
+    minutes_a_day: int = _setting(30, "minutes of all runs within a day", range=(0, 1_440), tighten="lower")
+    where: Literal["folder", "worktree"] = _setting(
+        "folder",
+        '"folder" runs it where the agent would; "worktree" in a git worktree of exactly what is there, '
+        "which is removed afterwards",
+        choices=("folder", "worktree"),
+    )
+    share: str = _setting(
+        "", "folders of the project that a worktree links to, such as `node_modules,.venv`", form="names"
+    )
+    before: bool = _setting(
+        False,
+        "run a check that fails once more on the commit before the task, in a worktree, where nobody knows "
+        "whether it failed then too",
+        tighten="off",
+    )
+
+
 class Store(Struct, frozen=True):
     """The shared store of lessons (docs/team-memory.md)."""
 
@@ -478,6 +518,7 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
     compaction: Compaction = Compaction()
     playbook: Playbook = Playbook()
     memory: Memory = Memory()
+    proof: Proof = Proof()
     store: Store = Store()
     offer: Offering = Offering()
     spend: Spend = Spend()
@@ -489,6 +530,17 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
     def __eq__(self, other: object) -> bool:
         """Says whether the values are the same, from any source."""
         return isinstance(other, Settings) and astuple(self)[:-2] == astuple(other)[:-2]
+
+    @property
+    def gate_s(self) -> int:
+        """How long `opencode run` waits, for all texts until the agent is sent back; with a run of the check
+        longer.
+        """
+        return GATE_S + (self.proof.timeout_s if self.proof.enabled else 0)
+
+    def wait_s(self, host: str, most: int) -> int:
+        """How long a host waits for a verdict, in seconds: ``most``, or what the person set."""
+        return min(most, self.codex.wait_s) if host == "codex" else most
 
     @property
     def apis(self) -> dict[str, Anthropic | OpenAI]:
@@ -544,6 +596,7 @@ def settings_table() -> str:
         "off": "set it to false",
         "lower": "lower it",
         "observe": 'set it to "observe"',
+        "trusted": "set it; it counts once you trust it",
     }
     for s in SETTINGS.values():
         where = "" if s.in_file else " (not in the file)"

@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .proof import Proof
+
 
 class Severity(StrEnum):
     """How bad the open items are; BLOCKER forces incomplete (I20)."""
@@ -76,6 +78,7 @@ class Verdict(Struct, frozen=True):
     will_prompt: bool = False  # feedback follows this verdict
     work_usd: float | None = None  # cost of the agent's own work for this task so far; None: unknown
     work_tokens: int = 0
+    proof: Proof | None = None
 
     @property
     def complete(self) -> bool:

@@ -24,6 +24,7 @@ from .intake import Intake
 from .jobs import Jobs
 from .nudges import Nudges
 from .offering import Offering
+from .proving import Proving
 from .recover import Recover
 from .round import Schedule
 from .timers import Timers
@@ -45,6 +46,7 @@ class Engine(Struct, frozen=True, eq=False):
     instances: Instances
     messages: Messages
     asking: Asking
+    proving: Proving
     commit: Commit
     effects: Effects
     filing: Filing
@@ -91,9 +93,10 @@ def assemble(
     effects = Effects(world, instances, commit, filing, every)
     messages = Messages(world, instances)
     asking = Asking(world, instances)
+    proving = Proving(world, asking, messages)
     nudges = Nudges(world, instances, messages, commit, effects, timers)
     offering = Offering(world, messages, every)
-    schedule = Schedule(world, instances, messages, asking, commit, effects, filing, every)
+    schedule = Schedule(world, instances, messages, asking, proving, commit, effects, filing, every)
     recover = Recover(world, instances, messages, commit, effects, schedule, timers, every)
     opencode = Opencode(world.outbox.is_ours, world.logger)
     intake = Intake(
@@ -103,8 +106,8 @@ def assemble(
     given = (world, instances, intake, schedule, offering)
     hooked = {host.name: host for host in (ClaudeCode(*given), Codex(*given))}
     engine = Engine(
-        world, instances, messages, asking, commit, effects, filing, nudges, timers, jobs, every, offering,
-        schedule, recover, intake, hooked,
+        world, instances, messages, asking, proving, commit, effects, filing, nudges, timers, jobs, every,
+        offering, schedule, recover, intake, hooked,
         Upkeep(world, jobs, every),
     )  # fmt: skip
     every.make([partial(kind, engine) for kind in features])

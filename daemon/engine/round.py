@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .feature import Features
     from .filing import Filing
     from .hosts.host import Instance, Instances
+    from .proving import Proving
     from .turn import Messages, Turn
     from .world import World
 
@@ -55,6 +56,7 @@ class Schedule(Struct, eq=False):
     _instances: Instances
     _messages: Messages
     _asking: Asking
+    _proving: Proving
     _commit: Commit
     _effects: Effects
     _filing: Filing
@@ -201,7 +203,7 @@ class Schedule(Struct, eq=False):
         if formed is None or (formed.case.turn, formed.case.task) != (message.id, s.task):
             case = await self._messages.case(turn.transcript, s)
             with self._told_of_judging(s, instance):
-                formed = await self._asking.judge(case, s)
+                formed = await self._proving.judge(case, s, instance)
         now = world.sessions.get(s.id)
         if now is None:
             return

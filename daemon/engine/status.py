@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .world import World
 
 T = TypeVar("T")
-GATE_S: Final = 20  # how long `opencode run` waits, for all texts until the agent is sent back
 _NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}
 
 
@@ -136,7 +135,7 @@ class StatusReport:
         settings = self._world.project(instance.directory)
         return {
             "gate": settings.run.gate,
-            "gate_ms": GATE_S * 1000,
+            "gate_ms": settings.gate_s * 1000,
             **self._places(settings, instance.directory),
         }
 

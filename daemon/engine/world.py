@@ -193,7 +193,7 @@ class World:
             feedback_delay_ms=settings.judge.feedback_delay_s * 1000,
             max_attempts=min(settings.judge.max_attempts, can.prompts or settings.judge.max_attempts),
             max_per_hour=settings.judge.max_per_hour,
-            wait_s=can.wait_s,
+            wait_s=settings.wait_s(s.host, can.wait_s),
             usd_per_day=settings.spend.cents_per_day / 100,
             usd_per_session=settings.spend.cents_per_session / 100,
             tokens_per_day=settings.spend.tokens_per_day,

@@ -208,6 +208,7 @@ def _nearest(name: str) -> str:
 
 
 TRUST_FILE = "trust.json"  # in the state folder
+COMMAND_FILE = ".reflection/config.toml"
 TRUST_LIMIT = 1_000_000  # bytes
 PROJECTS_KEPT = 1_000
 
@@ -292,6 +293,16 @@ class Trust:
             f"{self._file} was corrupt ({why}); it is kept as {aside.name}. No project is trusted now: "
             "run `reflectd trust` in each project again"
         )
+
+
+def trusts_command(trust: Trust, directory: str | Path, command: str) -> bool:
+    """Whether the person trusts this check of the project's file (``proof.command``), word for word."""
+    return trust.trusts(command_place(directory), {"proof.command": command})[0]
+
+
+def command_place(directory: str | Path) -> Path:
+    """Under which name ``Trust`` keeps the project's check."""
+    return Path(directory) / COMMAND_FILE
 
 
 # --- edits in the person's settings folder ------------------------------------------------------------------

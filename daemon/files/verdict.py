@@ -27,6 +27,7 @@ from .safe import remove_leftovers, write_atomic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.proof import Proof
     from ..core.verdict import State, Verdict
 
 FOLDER = ".reflection"
@@ -78,6 +79,7 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
         "reason": "",
         "attempt": 0,
         "judge": None,
+        "proof": None,
     }
     if isinstance(v, Stalled):
         state = "stuck"
@@ -93,6 +95,7 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
             "reason": v.reason,
             "attempt": v.attempt,
             "judge": to_builtins(v.judge),
+            "proof": _proof(v.proof),
         }
     found = {
         "sessionId": v.session[:SHORT],
@@ -106,6 +109,10 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
         **extra,
     }
     return cast("dict[str, Any]", redact_value(found))
+
+
+def _proof(p: Proof | None) -> dict[str, Any] | None:
+    return None if p is None else {"command": p.typed, "exit": p.exit, "seconds": p.seconds, "state": p.state}
 
 
 def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..core.guards import Limits, Skip, may_prompt, normalise_items, rounds_without_progress
 from ..core.orders import SendFeedback, ShowToast, StoredOrder, Variant
+from ..core.proof import Proof
 from ..core.session import Progress, Session, settled
 from ..core.transcript import looks_up
 from ..core.verdict import NO_PROOF, FinalState, JudgedBy, Judgement, Severity, Verdict
@@ -113,6 +114,7 @@ class Round(Struct, frozen=True):
     limits: Limits
     at: int
     by: JudgedBy
+    proof: Proof | None = None
 
 
 def skip(s: Session, turn: str, why: Skip, at: int, limits: Limits) -> Decision | None:
@@ -141,7 +143,7 @@ def decide(r: Round, opinion: Opinion) -> Decision:
 
 def _decide(r: Round, opinion: Opinion) -> Decision:
     by = replace(r.by, provider=opinion.provider or r.by.provider, model=opinion.model, cost=opinion.cost)
-    r = replace(r, by=by)
+    r = replace(r, by=by, proof=opinion.proof)
     found = opinion.judgement
     if found is None:
         return _no_proof(r, opinion.why) if opinion.no_proof else _unscored(r, opinion.why)
@@ -205,6 +207,7 @@ def _verdict(r: Round, state: FinalState, found: Judgement | None) -> Verdict:
         reason="judged",
         work_usd=usd,
         work_tokens=tokens,
+        proof=r.proof,
     )
     if found is None:
         return verdict
@@ -223,7 +226,9 @@ def _complete(r: Round, found: Judgement) -> Decision:
     left = "; ".join(m.text for m in found.missing)
     if not left and found.severity is not Severity.NONE:
         left = found.feedback
-    note = f"Task complete: {left}" if left else "Task complete"
+    proved = f", {r.proof.text}" if r.proof is not None and r.proof.state == "passed" else ""
+    unproved = f"; {r.proof.text}" if r.proof is not None and not proved else ""
+    note = f"Task complete{proved}{f': {left}' if left else ''}{unproved}"
     after = settled(r.session, r.case.turn, "complete", "judged")
     return Decision(after, _verdict(r, "complete", found), _toast(r, note[:ITEM_CHARS], "success"))
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
+from ..core.proof import Proof
 from ..core.question import Answer, BadForm, ask, cost_of
 from ..core.verdict import Judgement, Missing, Severity
 from .citations import cited_rows, is_cited, is_excuse, named_rows
@@ -41,7 +42,8 @@ def always(provider: str, model: str) -> bool:
 
 class Opinion(Struct, frozen=True):
     """How the flow ended. ``judgement`` is None when the turn is unscored; ``why`` says why. ``no_proof``: no
-    model was asked, and the calls prove neither that it is done nor that it is not.
+    model was asked, and the calls prove neither that it is done nor that it is not. ``proof``: a run of the
+    project's check that it rests on.
 
     ``prompts`` and ``replies`` keep what was asked and answered, for the case file; ``bad`` what could not be
     read.
@@ -56,6 +58,7 @@ class Opinion(Struct, frozen=True):
     replies: tuple[Reply, ...] = ()
     bad: tuple[BadForm, ...] = ()
     no_proof: bool = False
+    proof: Proof | None = None
 
 
 def judge(case: Case, *, second_look: SecondLook = always) -> Generator[Prompt, Reply, Opinion]:

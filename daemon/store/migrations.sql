@@ -302,3 +302,38 @@ UPDATE episode_memory SET triggers = (SELECT json_group_array(value ->> 1) FROM 
     WHERE json_valid(triggers) AND triggers != '[]';
 CREATE TABLE forgotten_episodes (id TEXT PRIMARY KEY) WITHOUT ROWID;
 DROP TABLE settled_episodes;
+
+-- migration 0017_proof
+-- the checks that may be run in a project, how they ended, and the runs of reflectd itself
+CREATE TABLE proof_commands (
+    project TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    command TEXT NOT NULL,
+    source TEXT NOT NULL,
+    struck INTEGER NOT NULL DEFAULT 0,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (project, folder, command)
+) WITHOUT ROWID;
+CREATE TABLE proof_results (
+    project TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    command TEXT NOT NULL,
+    task TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    marks TEXT NOT NULL,
+    PRIMARY KEY (project, folder, command, task)
+) WITHOUT ROWID;
+CREATE TABLE proof_runs (
+    id TEXT PRIMARY KEY,
+    project TEXT NOT NULL,
+    session TEXT NOT NULL,
+    task TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    ms INTEGER NOT NULL,
+    files TEXT NOT NULL,
+    after TEXT NOT NULL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX proof_runs_at ON proof_runs (at);
+CREATE INDEX proof_runs_in ON proof_runs (project, at);

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import BadReply, ReflectdError, Rejected, Unavailable
+from ..core.proof import in_words
 from ..core.verdict import NO_PROOF
 from ..core.words import EXPECTED, OUTCOMES, STATES, UNJUDGED
 from ..files.cases import TAUGHT, CaseFolder, read_case, summary
@@ -244,6 +245,7 @@ def _verdict(v: Json) -> Json:
         "severity": "" if v["severity"] == "NONE" else v["severity"],
         "means": UNJUDGED if unjudged else STATES.get(state, ""),
         "reason": "" if reason == "judged" else reason.replace("guard:", "guard "),
+        "proof": in_words(v["proof"]),
         "judge": None if reason.startswith("guard:") else v["judge"],
         "sent": order["text"] if order else "",
         "outcome": OUTCOMES.get(order["status"], order["status"]) if order else "",

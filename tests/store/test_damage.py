@@ -22,13 +22,14 @@ from daemon import log
 from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.offers import Offer, compose
+from daemon.core.proof import Ended, Known, Proof
 from daemon.engine import timers
 from daemon.engine.timers import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.texts import Origin
 from daemon.store import db as databases
-from daemon.store import injections, ledger, outbox
+from daemon.store import injections, ledger, outbox, proofs
 from daemon.store.ledger import DeadLetter, keep_letters
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.learning.lessons.rows import hexed, rich, vector
@@ -106,6 +107,13 @@ async def tell_a_story(folder: Path) -> Path:
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),
+    )
+    known = Known("make test")
+    run = Ended(known, Proof("make test", 0, 1.0, "passed", at=now))
+    await sim.daemon.db.commit(
+        *proofs.learn("/p", [known], now),
+        proofs.ended("/p", "t", known, "passed", (), now),
+        proofs.ran("r", "/p", "ses_a", "t", run, "a", "b"),
     )
     episodes = Episodes(sim.daemon.db)
     await episodes.add(rich(1), vector(0))

@@ -93,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
     code = _trust(trust, folder, args, where.state_dir)
     if not args.json:
+        _ask_command(trust, folder, args)
         _ask_preferences(folder, where.state_dir, args)
         _tell_of_points(ProjectPlaybook(folder, where.state_dir, SystemClock(), settings.playbook.path))
     return code
@@ -145,6 +146,8 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
 
+    from ...files.prompts import command_place
+
     what = f"{folder} is"
     grants, problem = trust.load()
     there = os.path.realpath(folder) in grants
@@ -154,6 +157,8 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
     if not args.dry_run:
         if there:
             trust.revoke(folder)
+        if os.path.realpath(command_place(folder)) in grants:
+            trust.revoke(command_place(folder))
         gone = _forget_preferences(folder, state_dir)
     if args.json:
         changed = (there and not args.dry_run) or bool(gone)
@@ -171,7 +176,8 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
 
 
 def _list(trust: Trust, args: argparse.Namespace) -> int:
-    from ...files.prompts import digest, read_project
+    from ...config import project_command
+    from ...files.prompts import COMMAND_FILE, digest, read_project
 
     grants, problem = trust.load()
     if problem:
@@ -179,6 +185,9 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
     found = []
     for name, grant in sorted(grants.items()):
         texts = read_project(name).texts
+        if name.endswith(f"/{COMMAND_FILE}"):
+            command = project_command(Path(name).parent.parent)
+            texts = {"proof.command": command} if command else {}
         state = "used" if digest(texts) == grant.sha256 else "changed" if texts else "gone"
         found.append({"directory": name, "state": state, "at": grant.at})
     if args.json:
@@ -188,7 +197,8 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
     for row in found:
         state = str(row["state"])
         unused = f", so not used: {more[state]}" if state in more else ""
-        print(f"{visible(row['directory'])}  prompts: {state}{unused}")
+        what = "check" if str(row["directory"]).endswith(f"/{COMMAND_FILE}") else "prompts"
+        print(f"{visible(row['directory'])}  {what}: {state}{unused}")
     if not found:
         print("You trust no project.")
     return 0
@@ -274,6 +284,32 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
     with alone(state.folder):
         vouch(state, texts, clock.now_ms())
     print("Trusted. The next session is given them.")
+
+
+def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
+    """Show the check that the project's settings name, and ask. Raises ``Unavailable``."""
+    from ...config import project_command
+    from ...files.prompts import command_place, trusts_command
+    from ...proof.choice import refused
+
+    command = project_command(folder)
+    if not command:
+        return
+    if why := refused(command):
+        say(f"Its settings name a check that is never run: {why}.")
+    elif trusts_command(trust, folder, command):
+        say(f"You trust its check: `{visible(command)}`.")
+    else:
+        say(f"Its settings name a check (proof.command): `{visible(command)}`")
+        if args.show or args.dry_run:
+            return
+        if not attended():
+            say("Run `reflectd trust` on a terminal to trust it.")
+        elif asked(f"Let reflectd run it in {visible(folder)} when an agent says it is done?", "no terminal"):
+            trust.grant(command_place(folder), {"proof.command": command})
+            say("Trusted, until it changes. It is run only while proof.enabled is true.")
+        else:
+            say("Not trusted. It is not run.")
 
 
 def _forget_preferences(folder: Path, state_dir: Path) -> int:

@@ -24,6 +24,7 @@ from urllib.parse import urlencode
 
 from ...client import stream
 from ...core.errors import Unavailable, UserError
+from ...core.proof import in_words
 from ...files.project import upward
 from ...paths import find_socket
 from ..render import Paint, clock, count, money, place, print_json, severity, short
@@ -337,7 +338,8 @@ def _what(entry: Json, paint: Paint) -> str:
     by = entry.get("judge") or {}
     cost = by.get("cost") if isinstance(by, dict) else None
     tail = f"  {paint(money(cost), 'dim')}" if isinstance(cost, int | float) and cost else ""
-    return f"{state}{sent}  {short(gist(entry), 100)}".rstrip() + tail
+    why = gist(entry) or in_words(entry.get("proof"))
+    return f"{state}{sent}  {short(why, 100)}".rstrip() + tail
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ...core.errors import ReflectdError, Unavailable, UserError
+from ...core.proof import in_words
 from ...core.verdict import NO_PROOF
 from ...core.words import OUTCOMES, PROVIDERS, STATES, UNJUDGED
 from ..render import (
@@ -262,6 +263,8 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
         lines.append(f"  missing   and {len(missing) - SHOWN} more")
     for action in _list(v.get("next_actions")) if full else []:
         lines += paint.row("  next      ", short(action, WIDTH))
+    if proof := in_words(v.get("proof")):
+        lines += paint.row("  proof     ", short(proof, 200))
     order = _object(v.get("order"))
     if order:
         outcome = OUTCOMES.get(str(order.get("status")), "")

@@ -114,7 +114,8 @@ class Gate(Feature):
         if no is not None or self._too_often(s, transcript, message):
             return None
         s = judging(s, message)
-        formed = await self.parts.asking.judge(await messages.case(transcript, s), s)
+        case = await messages.case(transcript, s)
+        formed = await self.parts.proving.judge(case, s, within_s=world.project(s.directory).gate_s)
         now = world.sessions.get(session)
         if now is None or now.task not in {s.task, ""} or now.final == message:
             return None

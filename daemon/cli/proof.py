@@ -1,0 +1,183 @@
+"""``reflectd proof``: the checks of this project that reflectd may run, and its runs.
+
+``use`` chooses the project's check, ``forbid`` strikes one out, ``allow`` takes that back. Exit codes:
+0 done, 1 no daemon runs, or you said no, 2 no such check, or one that is never run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..clock import SystemClock
+from ..config import project_command
+from ..core.errors import UserError
+from ..files.prompts import TRUST_FILE, Trust, trusts_command
+from .render import Paint, clock, plain, print_json, short
+from .settings import add_action, database, here, load, look
+from .terminal import asked, say, show
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from ..core.proof import Ended
+    from ..core.settings import Settings
+    from ..store.proofs import Command
+
+Json = dict[str, Any]
+ACTIONS = ("list", "use", "forbid", "allow")
+EPILOG = """examples:
+  reflectd proof                   what may be run here, and what was run
+  reflectd proof use 'make test'   the check of this project
+  reflectd proof forbid 2          never run the second of the list
+  reflectd config set proof.enabled true
+
+exit codes: 0 done, 1 no daemon runs, or you said no,
+2 no such check, or one that is never run"""
+WHERE = {"person": "you chose it", "project": "the project names it", "agent": "an agent ran it"}
+STATES = {
+    "passed": "passed", "failed": "failed", "failed_before": "failed, as before the task",
+    "tests_changed": "passed, with weaker tests", "flaky": "failed, then passed", "timed_out": "did not end",
+    "not_started": "could not run", "changed": "files changed meanwhile",
+}  # fmt: skip
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the verb and its actions."""
+    parser = verbs.add_parser("proof", epilog=EPILOG, bare="list", actions=ACTIONS)
+    what = parser.add_subparsers(dest="action", metavar="ACTION")
+    add_action(
+        what, "list", "what may be run here, and what was run (also without an action)", _list, pager=True
+    )
+    use = add_action(what, "use", "choose the check of this project", _change)
+    use.add_argument("command", metavar="COMMAND", help="one line, run in the project's folder")
+    for name, text in (("forbid", "never run a check of the list"), ("allow", "let it be run again")):
+        action = add_action(what, name, text, _change)
+        action.add_argument(
+            "command", metavar="N|COMMAND", help="its number in the list, or the command itself"
+        )
+
+
+def _list(args: argparse.Namespace) -> int:
+    settings, where = look(args)
+    folder = here(where, args.dir)
+    known, ran = _known(args, folder)
+    theirs = project_command(folder)
+    trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
+    trusted = bool(theirs) and trusts_command(trust, folder, theirs)
+    if args.json:
+        print_json(_as_json(settings, folder, known, ran) | {"project": theirs, "trusted": trusted})
+    else:
+        show(_lines(settings, folder, known, ran, trusted=trusted), pager=not args.no_pager)
+    return 0
+
+
+def _known(args: argparse.Namespace, folder: Path) -> tuple[list[Command], list[Ended]]:
+    """The checks of this project, the latest first, and the newest runs."""
+    from ..store.proofs import Proofs
+
+    _, where = look(args)
+    project = str(folder.resolve())
+    with database(where) as db:
+        if db is None:
+            return [], []
+        found = Proofs(db)
+        commands = sorted(found.commands(project), key=lambda c: (c.known.source != "person", -c.at))
+        return commands, found.runs(project)
+
+
+def _as_json(settings: Settings, folder: Path, known: list[Command], ran: list[Ended]) -> Json:
+    p = settings.proof
+    return {
+        "directory": str(folder),
+        "enabled": p.enabled,
+        "command": p.command,
+        "where": p.where,
+        "minutes_a_day": p.minutes_a_day,
+        "checks": [
+            {
+                "command": c.known.command,
+                "folder": c.known.folder,
+                "source": c.known.source,
+                "forbidden": c.struck,
+                "refused": _refused(c),
+                "at": c.at,
+            }
+            for c in known
+        ],
+        "runs": [
+            {
+                "command": e.proof.typed,
+                "exit": e.proof.exit,
+                "seconds": e.proof.seconds,
+                "state": e.proof.state,
+                "tests": list(e.proof.tests),
+                "at": e.proof.at,
+            }
+            for e in ran
+        ],
+    }
+
+
+def _refused(c: Command) -> str:
+    from ..proof.choice import refused
+
+    return refused(c.known.command)
+
+
+def _lines(
+    settings: Settings, folder: Path, known: list[Command], ran: list[Ended], *, trusted: bool
+) -> list[str]:
+    p, paint = settings.proof, Paint()
+    state = "on" if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
+    lines = [f"{paint('Proof', 'bold')} in {plain(str(folder))}: {state}"]
+    if p.command:
+        lines.append(f"  everywhere: `{short(p.command, 200)}` (proof.command)")
+    if theirs := project_command(folder):
+        note = "trusted" if trusted else "not trusted, so not run: `reflectd trust`"
+        lines.append(f"  this project's settings name `{short(theirs, 200)}`: {note}")
+    if not known:
+        lines.append("  No check is known here yet. `reflectd proof use 'make test'` chooses one.")
+        lines.append("  While proof is on, a check that an agent runs here is known from then on.")
+    for i, c in enumerate(known, 1):
+        why = _refused(c)
+        note = "forbidden" if c.struck else f"never run: {why}" if why else WHERE[c.known.source]
+        command = f"cd {c.known.folder} && {c.known.command}" if c.known.folder else c.known.command
+        lines += paint.row(f"  {i:2}. ", f"`{short(command, 200)}`  {note}, {clock(c.at)}")
+    if ran:
+        lines += ["", paint("Runs", "bold")]
+    for e in ran[:10]:
+        names = f": {short('; '.join(e.proof.tests), 100)}" if e.proof.tests else ""
+        text = f"`{short(e.proof.typed, 100)}` {STATES[e.proof.state]}, {e.proof.seconds:.0f} s{names}"
+        lines += paint.row(f"  {clock(e.proof.at)}  ", text)
+    return lines
+
+
+def _change(args: argparse.Namespace) -> int:
+    from ..client import request
+    from ..paths import find_socket
+
+    _, where = load(args)
+    folder = here(where, args.dir)
+    command, below = args.command, ""
+    if args.action == "use":
+        what = f"Let reflectd run `{plain(command)}` in {plain(str(folder))} when an agent says it is done?"
+        if not asked(what, "only a person at a terminal chooses what is run"):
+            say("Nothing was changed.")
+            return 1
+    else:
+        known, _ = _known(args, folder)
+        found = [c for i, c in enumerate(known, 1) if command in {str(i), c.known.command}]
+        if not found:
+            raise UserError(f"there is no check {command!r} here; `reflectd proof` lists those known")
+        command, below = found[0].known.command, found[0].known.folder
+    body = {"directory": str(folder), "do": args.action, "command": command, "folder": below}
+    request(find_socket(where), "POST", "/v1/features/proof/change", body)
+    if args.json:
+        print_json(body)
+    else:
+        said = {"use": "is the check of this project", "forbid": "is never run", "allow": "may be run again"}
+        say(f"`{plain(command)}` {said[args.action]}.")
+        if args.action == "use" and not look(args)[0].proof.enabled:
+            say("Proof is off: `reflectd config set proof.enabled true` switches it on.")
+    return 0

@@ -1,0 +1,71 @@
+"""The checks that may be run: the person strikes one out, allows it again, or chooses the project's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import BadReply, Rejected
+from ...core.proof import Known
+from ...store import proofs
+from ..feature import Feature, Route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...store.db import Statement
+    from ..engine import Engine
+
+
+class _Change(Struct):
+    """``directory``: the project's; ``do`` with the check."""
+
+    directory: str
+    do: Literal["use", "forbid", "allow"]
+    command: str
+    folder: str = ""
+
+
+class Proofs(Feature):
+    """What `reflectd proof` changes. The runs themselves are part of each judgement (``engine/proving``)."""
+
+    name: ClassVar = "proof"
+
+    def __init__(self, parts: Engine) -> None:
+        super().__init__(parts)
+        self._world = parts.world
+        self._proving = parts.proving
+        parts.world.spawn(parts.proving.clear(), "proof")
+
+    def routes(self) -> Sequence[Route]:
+        """``POST change``."""
+        return (Route("POST", "change", self._change),)
+
+    async def _change(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Raises ``BadReply``, and ``Rejected`` for a command that is never run or not known."""
+        from ...proof.choice import refused
+
+        try:
+            wanted = msgspec.convert(body, _Change)
+        except (msgspec.ValidationError, RecursionError) as e:
+            raise BadReply(f"the body can't be read: {e}") from None
+        project = await asyncio.to_thread(os.path.realpath, wanted.directory)
+        known = Known(wanted.command, wanted.folder)
+        if wanted.do == "use":
+            if why := refused(known.command):
+                raise Rejected(f"`{known.command[:200]}` is never run: {why}")
+            await self._world.db.commit(*proofs.choose(project, known, self._world.clock.now_ms()))
+        else:
+            there = {c.known.key for c in self._proving.proofs.commands(project)}
+            if known.key not in there:
+                raise Rejected(f"`{known.command[:200]}` is no known check of {project}")
+            await self._world.db.commit(proofs.strike(project, known, struck=wanted.do == "forbid"))
+        return {"changed": True}
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:
+        """Runs and results of 90 days ago."""
+        return proofs.prune(now_ms)

@@ -1,0 +1,372 @@
+"""Judges a turn and, where the person allows it, runs the project's own check before the turn counts as done
+(design/proof.md).
+
+One run at a time, in its own process group, within its limits, never twice for the same files, and never
+while an agent works there. A run is evidence like the agent's own. Where it can't be told what a run means,
+nothing follows from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import config
+from ..core.errors import ReflectdError, Unavailable
+from ..core.orders import ShowToast
+from ..core.proof import Known
+from ..core.settings import names
+from ..files.prompts import TRUST_FILE, Trust, trusts_command
+from ..proof import tree
+from ..proof.run import RunFiles, Written, identity, run
+from ..store import proofs
+from .world import DAY_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from ..core.proof import Ended
+    from ..core.session import Session
+    from ..core.settings import Proof as Settings
+    from ..evidence.work import Work
+    from ..judge.case import Case
+    from ..proof.choice import Ran
+    from ..store.db import Statement
+    from .asking import Asking, Formed
+    from .hosts.host import Instance
+    from .turn import Messages
+    from .world import World
+
+LEFT_S: Final = 5.0  # of the host's wait, for what follows from a run
+SHORTEST_S: Final = 5.0
+FOLDER: Final = "proof"  # in the state folder
+
+
+class _Wanted(Struct, frozen=True):
+    """What to run for one turn. ``ran``: the agent's own runs in this task; ``written``: the files that the
+    agent wrote; ``end``: when the last run must be over (monotonic seconds).
+    """
+
+    case: Case
+    session: Session
+    settings: Settings
+    plan: tuple[Known, ...]
+    ran: Sequence[Ran]
+    written: frozenset[str]
+    end: float
+    project: str
+
+    @property
+    def task_at(self) -> int:
+        """When the person gave the task, epoch ms."""
+        task = self.case.transcript.task if self.case.transcript is not None else None
+        return task.at if task is not None else 0
+
+
+class Proving:
+    """``judge`` is what a round asks; the rest is told by it."""
+
+    def __init__(self, world: World, asking: Asking, messages: Messages) -> None:
+        self._world = world
+        self._asking = asking
+        self._messages = messages
+        self._files = RunFiles(world.db.path.parent / FOLDER)
+        self.proofs = proofs.Proofs(world.db)
+        self._trust = Trust(world.db.path.parent / TRUST_FILE, world.clock)
+        self._one = asyncio.Lock()
+        self._cleared = False
+
+    async def clear(self) -> None:
+        """End what a daemon that was killed left running; before the first run."""
+        async with self._one:
+            await self._clear()
+
+    async def _clear(self) -> None:
+        if not self._cleared:
+            self._cleared = True
+            for left in await asyncio.to_thread(self._files.clear):
+                self._world.log.warning("a run of an earlier daemon was ended", run=left)
+
+    async def judge(
+        self, case: Case, s: Session, instance: Instance | None = None, within_s: float | None = None
+    ) -> Formed:
+        """The judge's opinion, and what a run of the project's check makes of it. ``within_s``: how long the
+        host waits, where that isn't as ``Limits`` says.
+        """
+        world, begun = self._world, self._world.clock.monotonic()
+        formed = await self._asking.judge(case, s)
+        settings = world.project(s.directory).proof
+        if not settings.enabled or not case.evidence.tool_calls or case.transcript is None:
+            return formed
+        end = begun + (within_s or world.limits(s).wait_s) - LEFT_S
+        try:
+            ended = await self._proved(formed, s, settings, end, instance)
+        except ReflectdError as e:
+            world.log.info("not proved", session=s.id, reason=str(e))
+            return formed
+        except OSError as e:
+            world.log.warning("not proved", session=s.id, reason=str(e))
+            return formed
+        if ended is None:
+            return formed
+        formed = await asyncio.to_thread(with_run, formed, ended)
+        proof = formed.opinion.proof
+        if proof is None or proof.state != "failed_before" or formed.opinion.judgement is None:
+            return formed
+        # whether the task was about what fails, only a reader of the request can say
+        again = await self._asking.judge(formed.case, s)
+        if again.opinion.judgement is None:
+            return formed
+        return replace(again, opinion=replace(again.opinion, proof=proof), ms=formed.ms + again.ms)
+
+    async def _proved(
+        self, formed: Formed, s: Session, settings: Settings, end: float, instance: Instance | None
+    ) -> Ended | None:
+        """The run that decides; None where none is wanted or possible. Raises ``ReflectdError``."""
+        world = self._world
+        learned, wanted = await asyncio.to_thread(self._look, formed.case, s, settings, end)
+        if learned:
+            world.later(*learned)
+        if wanted is None or not wants(formed):
+            return None
+        if not wanted.plan:
+            raise Unavailable(
+                "no check that may be run covers the edits (`reflectd proof` lists those known)"
+            )
+        if (busy := self._working_there(s)) is not None:
+            raise Unavailable(f"the agent of {busy} works in this folder")
+        try:
+            async with asyncio.timeout(max(0.0, end - world.clock.monotonic())):
+                await self._one.acquire()
+        except TimeoutError:
+            raise Unavailable("another check ran until the host's wait was over") from None
+        try:
+            await self._clear()
+            self._tell(s, wanted.plan[0], instance)
+            return await self._run_all(wanted)
+        finally:
+            self._one.release()
+
+    def _look(
+        self, case: Case, s: Session, settings: Settings, end: float
+    ) -> tuple[list[Statement], _Wanted | None]:
+        """What is learned from the agent's own runs, and what may be run for this turn: None where no code
+        was written, or the agent's own run proves it already. Blocks: in a thread.
+        """
+        from ..evidence.collect import read
+        from ..proof.choice import is_proved, planned, refused, run_by_agent
+
+        assert case.transcript is not None  # noqa: S101 - the caller looked
+        calls = tuple(c for m in case.transcript.work for c in m.calls)
+        work: Work = read(calls, s.directory)
+        project = os.path.realpath(s.directory)
+        ran = run_by_agent(work, s.directory)
+        learned = self._learned(project, case, ran)
+        if not case.evidence.code_writes:
+            return learned, None
+        known = self.proofs.commands(project)
+        struck = {c.known.key for c in known if c.struck}
+        chosen = [Known(settings.command, "", "person")] if settings.command else []
+        theirs = config.project_command(Path(s.directory))
+        if theirs and trusts_command(self._trust, s.directory, theirs):
+            chosen.append(Known(theirs, "", "project"))
+        every = [*chosen, *(c.known for c in known), *(r.known for r in ran)]
+        may = [k for k in every if k.key not in struck and not refused(k.command)]
+        here = [r for r in ran if r.known.key not in struck]
+        plan = planned(list(dict.fromkeys(may)), here, work, s.directory)
+        if is_proved(plan, work, s.directory):
+            return learned, None
+        written = frozenset(w.path for w in work.writes)
+        return learned, _Wanted(case, s, settings, plan, ran, written, end, project)
+
+    def _learned(self, project: str, case: Case, ran: Sequence[Ran]) -> list[Statement]:
+        at = self._world.clock.now_ms()
+        last = {r.known: r for r in ran}
+        return proofs.learn(project, list(last), at) + [
+            proofs.ended(project, case.task, known, r.outcome, r.tests, at)
+            for known, r in last.items()
+            if r.outcome != "unknown"
+        ]
+
+    def _working_there(self, s: Session) -> str | None:
+        """Another session whose agent works in this folder, below or above it; or a sub-agent's."""
+        if self._messages.children_busy(s.id):
+            return "a sub-agent"
+        for other in self._world.sessions.in_memory():
+            if other.id != s.id and other.busy and not other.judge and _shares(other.directory, s.directory):
+                return other.id
+        return None
+
+    def _tell(self, s: Session, known: Known, instance: Instance | None) -> None:
+        world = self._world
+        world.log.info("proof", session=s.id, command=known.command, folder=known.folder)
+        if instance is not None and instance.mode == "tui" and world.limits(s).toasts and instance.connected:
+            text = f"Running `{known.command}` to see whether the task is done. Type a message to take over"
+            instance.tell(ShowToast(s.id, text[:300], "info"))
+
+    async def _run_all(self, wanted: _Wanted) -> Ended | None:
+        """The plan, until something does not pass."""
+        folder = Path(wanted.session.directory)
+        before = await asyncio.to_thread(tree.look, folder)
+        ended: Ended | None = None
+        for known in wanted.plan:
+            same = self.proofs.same(wanted.project, before.digest, known)
+            if same is not None:
+                ended = await self._aged(wanted, same)
+            else:
+                ended = await self._run_one(wanted, known, before)
+            if ended.proof.state != "passed":
+                break
+        return ended
+
+    async def _run_one(self, wanted: _Wanted, known: Known, before: tree.State) -> Ended:
+        """One check, and what is known of it afterwards; it is stored."""
+        world, folder = self._world, Path(wanted.session.directory)
+        ended = await self._aged(wanted, await self._ran(wanted, known))
+        if ended.proof.state == "failed":
+            again = await self._ran(wanted, known)
+            if again.proof.state == "passed":
+                ended = replace(again, proof=replace(again.proof, state="flaky", tests=ended.proof.tests))
+        after = await asyncio.to_thread(tree.look, folder)
+        if tree.differs(before, after, wanted.written):
+            ended = replace(ended, proof=replace(ended.proof, state="changed"))
+        ended = replace(ended, proof=replace(ended.proof, at=world.clock.now_ms()))
+        s, outcome = wanted.session, "failed" if ended.proof.state.startswith("failed") else ended.proof.state
+        statements = [
+            proofs.ran(identity(), wanted.project, s.id, wanted.case.task, ended, before.digest, after.digest)
+        ]
+        if outcome in {"passed", "failed"}:
+            at = ended.proof.at
+            statements.append(proofs.ended(wanted.project, wanted.case.task, known, outcome, ended.marks, at))
+        await world.db.commit(*statements)
+        world.log.info(
+            "proof ended", session=s.id, command=known.command, state=ended.proof.state,
+            exit=ended.proof.exit, seconds=ended.proof.seconds, tests=len(ended.proof.tests),
+        )  # fmt: skip
+        return ended
+
+    async def _aged(self, wanted: _Wanted, ended: Ended) -> Ended:
+        """A failure beside what failed before the task's first edit, as far as anybody knows."""
+        from ..proof.outcome import compared
+
+        known = ended.known
+        if ended.proof.state != "failed":
+            return ended
+        earlier = [r for r in wanted.ran if r.before and r.known.key == known.key and r.outcome != "unknown"]
+        seen = self.proofs.before(wanted.project, wanted.case.task, known)
+        if earlier:
+            return compared(ended, earlier[-1].tests)
+        if seen is not None:
+            return compared(ended, seen[1] if seen[0] == "failed" else ())
+        if not wanted.settings.before:
+            return ended
+        folder = Path(wanted.session.directory)
+        commit = await asyncio.to_thread(tree.commit_before, folder, wanted.task_at)
+        if not commit:
+            return ended
+        base = await self._ran(wanted, known, commit)
+        outcome = base.proof.state
+        if outcome in {"passed", "failed"}:
+            at = self._world.clock.now_ms()
+            self._world.later(
+                proofs.ended(wanted.project, f"before {wanted.case.task}", known, outcome, base.marks, at)
+            )
+        return compared(ended, base.marks)
+
+    async def _ran(self, wanted: _Wanted, known: Known, commit: str = "") -> Ended:
+        """Run it once: in the project's folder, in a worktree of what is there, or in one of ``commit``."""
+        from ..proof.outcome import ended
+
+        mark = identity()
+        seconds = self._seconds(wanted)
+        folder = Path(wanted.session.directory)
+        written = Written(mark, 0, self._world.clock.now_ms(), known.command, str(folder / known.folder))
+        in_tree = bool(commit) or wanted.settings.where == "worktree"
+        try:
+            if in_tree:
+                top, inside = await asyncio.to_thread(tree.repository, folder)
+                place = self._files.place(mark)
+                written = replace(written, place=str(place), repository=str(top))
+                self._files.write(written)
+                share = names(wanted.settings.share)
+                await _whole(asyncio.to_thread(tree.make, place, top, share, commit))
+                folder = place / inside
+            where = await asyncio.to_thread(_inside, folder, known.folder)
+
+            def started(pid: int) -> None:
+                self._files.write(replace(written, pid=pid))
+
+            found = await run(known.command, where, seconds, mark, started)
+        finally:
+            if written.place:
+                remove = partial(tree.remove, Path(written.place), written.repository)
+                await _whole(asyncio.to_thread(remove))
+            self._files.done(mark)
+        end = await asyncio.to_thread(ended, known, found, str(folder))
+        return replace(end, proof=replace(end.proof, place="worktree" if in_tree else "folder"))
+
+    def _seconds(self, wanted: _Wanted) -> float:
+        """How long one run may take now. Raises ``Unavailable`` when nothing is left."""
+        world = self._world
+        left = wanted.end - world.clock.monotonic()
+        today = (
+            wanted.settings.minutes_a_day * 60 - self.proofs.spent_ms(world.clock.now_ms() - DAY_MS) / 1000
+        )
+        seconds = min(float(wanted.settings.timeout_s), left, today)
+        if seconds < SHORTEST_S:
+            why = "the host waits no longer" if left < SHORTEST_S else "proof.minutes_a_day are used up"
+            raise Unavailable(why)
+        return seconds
+
+
+def wants(formed: Formed) -> bool:
+    """Whether a run can decide this opinion."""
+    from ..proof.outcome import wants_a_run
+
+    opinion = formed.opinion
+    return wants_a_run(opinion.judgement, formed.case.evidence, no_proof=opinion.no_proof)
+
+
+def with_run(formed: Formed, ended: Ended) -> Formed:
+    """The opinion with the run as evidence, and what follows from it."""
+    from ..proof import outcome
+
+    case, opinion = formed.case, formed.opinion
+    if ended.proof.state == "passed" and case.evidence.of("tests_changed"):
+        ended = replace(ended, proof=replace(ended.proof, state="tests_changed"))
+    evidence, row = outcome.with_run(case.evidence, ended)
+    judgement = outcome.judged(opinion.judgement, ended, row)
+    if judgement is not opinion.judgement:
+        opinion = replace(opinion, judgement=judgement, why=ended.proof.text, no_proof=False)
+    return replace(formed, case=replace(case, evidence=evidence), opinion=replace(opinion, proof=ended.proof))
+
+
+def _shares(one: str, other: str) -> bool:
+    a, b = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
+    return bool(one and other) and (a.startswith(b) or b.startswith(a))
+
+
+def _inside(folder: Path, below: str) -> Path:
+    """The folder in which a check runs. Raises ``Unavailable`` when it isn't there or leads out of the
+    project.
+    """
+    where = Path(os.path.realpath(folder / below))
+    if not where.is_dir() or not where.is_relative_to(os.path.realpath(folder)):
+        raise Unavailable(f"{folder / below} is no folder of the project")
+    return where
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for the end of it also where we are cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

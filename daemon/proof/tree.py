@@ -1,0 +1,210 @@
+"""The state of a project's files, to tell whether it changed, and worktrees of exactly that state.
+
+Writes nothing into the project and its repository but the entry of a worktree, which is taken out again. Git
+is run without hooks, without a file monitor and without locks on the index. Everything here blocks: call it
+in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ..core.errors import Unavailable, words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+GIT_S: Final = 60.0
+MOST_FILES: Final = 50_000
+READ_BYTES: Final = 8_000_000  # of a larger file size and time count
+_GIT: Final = (
+    "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+)  # fmt: skip
+_MADE: Final = frozenset(
+    {"__pycache__", "node_modules", "target", "build", "dist", "out", "venv", "vendor", "coverage"}
+)
+
+
+class State(Struct, frozen=True):
+    """The files of a project at one moment. ``head``: the commit, "" without git. ``files``: what git calls
+    changed or new (without git: all files), each with a digest of it. ``tracked``: those in git's index.
+    """
+
+    git: bool
+    head: str
+    files: Mapping[str, str]
+    tracked: frozenset[str] = frozenset()
+
+    @property
+    def digest(self) -> str:
+        """The same for the same state."""
+        entries = "\n".join(f"{path}\0{content}" for path, content in sorted(self.files.items()))
+        return hashlib.sha256(f"{self.head}\n{entries}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def look(folder: Path) -> State:
+    """The state now. Raises ``Unavailable`` when there are too many files or git does not answer."""
+    top = _top(folder)
+    if top is None:
+        return State(False, "", {name: _digest(path) for name, path in _walk(folder)})
+    head = _git(top, "rev-parse", "--verify", "-q", "HEAD", check=False).strip()
+    found = _git(top, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+    entries = [entry for entry in found.split("\0") if len(entry) > 3]
+    if len(entries) > MOST_FILES:
+        raise Unavailable(f"more than {MOST_FILES} files of {top} are changed")
+    files = {entry[3:]: f"{entry[:2]} {_digest(top / entry[3:])}" for entry in entries}
+    return State(True, head, files, frozenset(e[3:] for e in entries if not e.startswith("??")))
+
+
+def differs(before: State, after: State, written: Collection[str]) -> bool:
+    """Whether the project's files are others than before: the commit, a file in git's index, or one that the
+    agent wrote (``written``: the ends of their paths). What a check leaves behind otherwise is no change.
+    """
+    if before.git != after.git or before.head != after.head:
+        return True
+    names = {n for n in {*before.files, *after.files} if before.files.get(n) != after.files.get(n)}
+    tracked = before.tracked | after.tracked
+    return any(n in tracked or any(n == w or w.endswith(f"/{n}") for w in written) for n in names)
+
+
+def commit_before(folder: Path, at_ms: int) -> str:
+    """The last commit of this branch that is older than ``at_ms``; "" when there is none."""
+    top = _top(folder)
+    if top is None:
+        return ""
+    return _git(top, "rev-list", "-1", f"--before={at_ms // 1000}", "HEAD", check=False).strip()
+
+
+def repository(folder: Path) -> tuple[Path, str]:
+    """The repository's working tree and the folder's path in it. Raises ``Unavailable``."""
+    top = _top(folder)
+    if top is None:
+        raise Unavailable(f"{folder} is in no working tree of git, so no worktree can be made of it")
+    return top, os.path.relpath(os.path.realpath(folder), top)
+
+
+def make(place: Path, top: Path, share: Collection[str], commit: str = "") -> None:
+    """Make a detached worktree at ``place``: of what is in ``top`` now, or of ``commit``. The folders of
+    ``share`` are links to those of ``top``. Raises ``Unavailable``; ``remove`` takes away what was made.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if commit:
+        _git(top, "worktree", "add", "--detach", "--quiet", str(place), commit)
+    else:
+        _git(top, "worktree", "add", "--detach", "--no-checkout", "--quiet", str(place), "HEAD")
+        _git(place, "read-tree", "HEAD")
+        try:
+            _copy(top, place)
+        except OSError as e:
+            raise Unavailable(f"{top} can't be copied: {words(e)}") from e
+    for name in share:
+        source, link = top / name, place / name
+        if _is_plain(name) and source.is_dir() and not os.path.lexists(link):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(source, target_is_directory=True)
+
+
+def remove(place: Path, top: str) -> None:
+    """Take the worktree away, and its entry in the repository. Never follows a link."""
+    with contextlib.suppress(Unavailable):
+        _git(Path(top), "worktree", "remove", "--force", "--force", str(place))
+    if os.path.lexists(place):
+        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(Unavailable, OSError):
+            kept = Path(_git(Path(top), "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
+            for entry in (kept / "worktrees").iterdir():
+                points = (entry / "gitdir").read_text("utf-8", "replace").strip()
+                if points == str(place / ".git"):
+                    shutil.rmtree(entry, ignore_errors=True)
+            (kept / "worktrees").rmdir()  # as git does it, where it is empty
+    if os.path.lexists(place):
+        raise Unavailable(f"{place} can't be removed")
+
+
+def _copy(top: Path, place: Path) -> None:
+    listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    names = list(dict.fromkeys(name for name in listed if name))
+    if len(names) > MOST_FILES:
+        raise Unavailable(f"{top} has more than {MOST_FILES} files")
+    for name in names:
+        source, target = top / name.rstrip("/"), place / name.rstrip("/")
+        if not os.path.lexists(source):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = source.lstat().st_mode
+        if stat.S_ISDIR(mode):  # a submodule, or a repository inside
+            shutil.copytree(
+                source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git")
+            )
+        elif stat.S_ISLNK(mode) or stat.S_ISREG(mode):
+            shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _is_plain(name: str) -> bool:
+    parts = name.split("/")
+    return bool(name) and not {"", ".", "..", ".git"} & set(parts)
+
+
+def _top(folder: Path) -> Path | None:
+    try:
+        found = _git(folder, "rev-parse", "--show-toplevel", check=False).strip()
+    except Unavailable:
+        return None
+    return Path(found) if found else None
+
+
+def _git(folder: Path, *args: str, check: bool = True) -> str:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    env = {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(  # noqa: S603 - git, constant words and paths
+            [*_GIT, "-C", str(folder), *args],
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=GIT_S, check=False, env=env,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise Unavailable(
+            f"git does not answer in {folder}: {words(e) if isinstance(e, OSError) else e}"
+        ) from e
+    if check and done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()[:300]
+        raise Unavailable(f"git {args[0]} failed in {folder}: {said}")
+    return done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
+
+
+def _digest(path: Path) -> str:
+    """What is at a path: its content, where a link leads, or what kind of thing it is."""
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            return f"link {path.readlink()}"
+        if not stat.S_ISREG(found.st_mode):
+            return "folder" if stat.S_ISDIR(found.st_mode) else "special"
+        if found.st_size > READ_BYTES:
+            return f"{found.st_size} {found.st_mtime_ns}"
+        return f"{found.st_mode & 0o111:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    except OSError:
+        return "gone"
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files of a folder without git, but for hidden folders and those that tools fill."""
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _MADE)
+        for name in names:
+            count += 1
+            if count > MOST_FILES:
+                raise Unavailable(f"{folder} has more than {MOST_FILES} files")
+            path = Path(place) / name
+            yield os.path.relpath(path, folder), path

@@ -1,0 +1,165 @@
+"""The checks that may be run in each project, how each ended in a task, and the runs of reflectd itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ..core.proof import Ended, Known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from .db import Statement
+    from .readonly import Reads
+
+    Json: TypeAlias = dict[str, Any]
+
+MOST_COMMANDS: Final = 50  # of a project; the oldest that an agent ran goes first
+KEEP_MS: Final = 90 * 86_400_000
+KEPT_RUNS: Final = 20
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Ended).decode
+
+
+class Command(Struct, frozen=True):
+    """A check of a project. ``struck``: the person struck it out, so it is never run. ``at``: epoch ms, when
+    it was last chosen or run by an agent.
+    """
+
+    known: Known
+    struck: bool
+    at: int
+
+
+def learn(project: str, known: Sequence[Known], at: int) -> list[Statement]:
+    """Keep the checks that an agent ran; what a person chose or struck out stays as it is."""
+    if not known:
+        return []
+    return [
+        (
+            "INSERT INTO proof_commands (project, folder, command, source, at) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET at = excluded.at",
+            [(project, k.folder, k.command, k.source, at) for k in known],
+        ),
+        (
+            "DELETE FROM proof_commands WHERE project = ? AND source = 'agent' AND struck = 0 AND at < "
+            "(SELECT min(at) FROM "
+            "(SELECT at FROM proof_commands WHERE project = ? ORDER BY at DESC LIMIT ?))",
+            [(project, project, MOST_COMMANDS)],
+        ),
+    ]
+
+
+def choose(project: str, known: Known, at: int) -> list[Statement]:
+    """A person chose the check of this project; the one chosen before counts as run by an agent."""
+    return [
+        ("UPDATE proof_commands SET source = 'agent' WHERE project = ? AND source = 'person'", [(project,)]),
+        (
+            "INSERT INTO proof_commands (project, folder, command, source, at) VALUES (?, ?, ?, 'person', ?) "
+            "ON CONFLICT DO UPDATE SET source = 'person', struck = 0, at = excluded.at",
+            [(project, known.folder, known.command, at)],
+        ),
+    ]
+
+
+def strike(project: str, known: Known, *, struck: bool) -> Statement:
+    """The person strikes a check out, or allows it again."""
+    return (
+        "UPDATE proof_commands SET struck = ? WHERE project = ? AND folder = ? AND command = ?",
+        [(int(struck), project, known.folder, known.command)],
+    )
+
+
+def ended(project: str, task: str, known: Known, outcome: str, marks: Sequence[str], at: int) -> Statement:
+    """How a check ended last in a task. ``marks``: what failed (``Ended.marks``)."""
+    return (
+        "INSERT INTO proof_results (project, folder, command, task, at, outcome, marks) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET at = excluded.at, outcome = excluded.outcome, marks = excluded.marks",
+        [(project, known.folder, known.command, task, at, outcome, json.dumps(list(marks)))],
+    )
+
+
+def ran(
+    identity: str, project: str, session: str, task: str, end: Ended, files: str, after: str
+) -> Statement:
+    """A run of reflectd. ``files``, ``after``: digests of the project's files before and after it."""
+    proof = end.proof
+    return (
+        "INSERT INTO proof_runs (id, project, session, task, at, ms, files, after, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(identity, project, session, task, proof.at, int(proof.seconds * 1000), files, after, _encode(end))],
+    )
+
+
+def prune(now: int) -> list[Statement]:
+    """Runs and results are kept for 90 days."""
+    tables = ("proof_runs", "proof_results")
+    return [(f"DELETE FROM {table} WHERE at < ?", [(now - KEEP_MS,)]) for table in tables]
+
+
+class Proofs:
+    """The read side."""
+
+    def __init__(self, db: Reads) -> None:
+        self._db = db
+
+    def commands(self, project: str) -> list[Command]:
+        """The checks of a project, the latest last."""
+        rows = self._db.read(
+            "SELECT command, folder, source, struck, at FROM proof_commands WHERE project = ? ORDER BY at",
+            (project,),
+        )
+        return [
+            Command(Known(str(command), str(folder), source), bool(struck), int(at))
+            for command, folder, source, struck, at in rows
+            if source in {"person", "agent"}
+        ]
+
+    def before(self, project: str, task: str, known: Known) -> tuple[str, tuple[str, ...]] | None:
+        """How the check ended last in an earlier task: its outcome and marks; None when nobody saw it."""
+        rows = self._db.read(
+            "SELECT outcome, marks FROM proof_results WHERE project = ? AND folder = ? AND command = ? "
+            "AND task != ? ORDER BY at DESC LIMIT 1",
+            (project, known.folder, known.command, task),
+        )
+        if not rows:
+            return None
+        try:
+            marks = tuple(str(mark) for mark in json.loads(rows[0][1]))
+        except (ValueError, TypeError):
+            marks = ()
+        return str(rows[0][0]), marks
+
+    def same(self, project: str, files: str, known: Known) -> Ended | None:
+        """The newest run of this check on exactly these files."""
+        rows = self._db.read(
+            "SELECT body FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
+            "ORDER BY at DESC LIMIT ?",
+            (project, files, files, KEPT_RUNS),
+        )
+        found = (end for (body,) in rows if (end := _readable(body)) is not None)
+        return next((end for end in found if end.known.key == known.key), None)
+
+    def spent_ms(self, since: int) -> int:
+        """How long all runs took since then, in ms."""
+        return int(self._db.read("SELECT total(ms) FROM proof_runs WHERE at >= ?", (since,))[0][0])
+
+    def runs(self, project: str, limit: int = KEPT_RUNS) -> list[Ended]:
+        """The newest runs in a project, newest first."""
+        rows = self._db.read(
+            "SELECT body FROM proof_runs WHERE project = ? ORDER BY at DESC LIMIT ?", (project, limit)
+        )
+        return [end for (body,) in rows if (end := _readable(body)) is not None]
+
+
+def _readable(body: object) -> Ended | None:
+    try:
+        return _decode(body)  # type: ignore[arg-type] # the column is a BLOB
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return None

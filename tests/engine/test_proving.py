@@ -1,0 +1,421 @@
+"""The engine with the project's own check: real processes, a real repository, a simulated host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import config
+from daemon.core.errors import Rejected
+from daemon.files.prompts import TRUST_FILE, Trust, command_place
+from daemon.proof.run import MARK
+from daemon.testing import FakeClock, ScriptedLLM
+from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
+
+COMPLETE = {"complete": True, "severity": "NONE"}
+CHECK = "python3 -m unittest -q"
+GOOD = "def add(a, b):\n    return a + b\n"
+BAD = "def add(a, b):\n    return a - b\n"
+TEST = """import unittest
+
+from calc import add
+
+
+class Adding(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(2, 2), 4)
+"""
+
+
+def git(folder: Path, *args: str) -> str:
+    """What git prints."""
+    names = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false")
+    return subprocess.run(
+        ["git", *names, "-C", str(folder), *args], check=True, capture_output=True, text=True
+    ).stdout
+
+
+class World:
+    """A repository with a test, a daemon that may prove, a host, a judge that believes everything."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.clock = FakeClock()
+        self.llm = ScriptedLLM()
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        self.state = folder / "state"
+        for name, content in {"calc.py": GOOD, "test_calc.py": TEST, ".gitignore": "__pycache__\n"}.items():
+            (self.folder / name).write_text(content)
+        git(self.folder, "init", "-q")
+        git(self.folder, "add", "-A")
+        git(self.folder, "commit", "-qm", "first")
+        settings = config.from_text(text)
+        llm = None if settings.judge.provider == "offline" else self.llm
+        self.sim = SimDaemon(folder, self.clock, llm, settings=settings)
+        self.host = SimHost(str(self.folder), self.clock)
+
+    async def turn(self, *tools: dict[str, Any], session: str = "ses_a", settle: bool = True) -> None:
+        """The agent does this, says that all is done, and the judge believes it."""
+        self.llm.add(COMPLETE)
+        await self.host.create(session)
+        await self.host.types(session, "Make add right")
+        await self.host.works(session, "All tests pass.", tools=tools)
+        if settle:
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Until nothing is judged or run any more."""
+        async with asyncio.timeout(60):
+            while self.sim.daemon.engine.schedule.busy():
+                await asyncio.sleep(0.02)
+        await self.sim.settle()
+
+    def verdict(self, session: str = "ses_a") -> dict[str, Any]:
+        """The verdict file."""
+        found: dict[str, Any] = json.loads(
+            (self.folder / ".reflection" / f"verdict_{session}.json").read_text()
+        )
+        return found
+
+
+Make = Callable[[str], Any]
+
+
+@pytest.fixture
+async def make(tmp_path: Path) -> AsyncIterator[Make]:
+    """A world with these settings."""
+    worlds: list[World] = []
+
+    async def build(text: str = "[proof]\nenabled = true\n") -> World:
+        world = World(tmp_path, text)
+        worlds.append(world)
+        await world.host.connect(await world.sim.start())
+        return world
+
+    yield build
+    for world in worlds:
+        await world.host.disconnect()
+        await world.sim.stop()
+
+
+def left(folder: Path) -> list[int]:
+    """Processes of a run in this folder, or of its worktree, that are still there."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with contextlib.suppress(OSError):
+                environ = (place / "environ").read_bytes()
+                if f"{MARK}=".encode() in environ and (place / "cwd").readlink().is_relative_to(
+                    folder.parent
+                ):
+                    found.append(int(place.name))
+    return found
+
+
+async def test_a_wrong_tests_pass_goes_back_with_the_name_of_the_test(make: Make) -> None:
+    """The check ran before the last edit; the run after it fails, and the agent is told which test."""
+    w = await make()
+    (w.folder / "calc.py").write_text(BAD)
+    await w.turn(bash(CHECK, 0, "Ran 1 test in 0.0s\n\nOK"), write("calc.py"))
+    found = w.verdict()
+    assert (found["state"], found["severity"]) == ("incomplete", "HIGH")
+    assert found["proof"]["command"] == CHECK
+    assert (found["proof"]["exit"], found["proof"]["state"]) == (1, "failed")
+    (prompt,) = w.host.prompts
+    assert "test_add" in prompt.text
+    assert CHECK in prompt.text
+    assert not left(w.folder)
+
+
+async def test_a_right_one_is_proved(make: Make) -> None:
+    """The toast and the verdict say by which command, with which exit code, and how long it took."""
+    w = await make()
+    await w.turn(write("calc.py"), bash(f"{CHECK} 2>&1 | tail -3", 0, "OK"), write("calc.py"))
+    found = w.verdict()
+    assert found["state"] == "complete"
+    assert found["proof"]["state"] == "passed"
+    assert any(t.startswith(f"Task complete, proved by `{CHECK}`, exit 0") for t in w.host.toasts)
+    assert not w.host.prompts
+
+
+ON = "[proof]\nenabled = true\n"
+PASSED = bash(CHECK, 0, "Ran 1 test in 0.0s\n\nOK")
+
+
+def spoil(w: World) -> None:
+    """The last edit breaks what the check saw."""
+    (w.folder / "calc.py").write_text(BAD)
+
+
+async def test_off_nothing_is_run_and_nothing_learned(make: Make) -> None:
+    """The default."""
+    w = await make("")
+    spoil(w)
+    await w.turn(PASSED, write("calc.py"))
+    assert w.verdict()["state"] == "complete"
+    assert w.verdict()["proof"] is None
+    assert w.sim.daemon.engine.proving.proofs.commands(os.path.realpath(w.folder)) == []
+
+
+async def test_the_agents_own_run_after_its_last_edit_is_enough(make: Make) -> None:
+    """Nothing is run; the check is known from then on."""
+    w = await make(ON)
+    await w.turn(write("calc.py"), PASSED)
+    assert w.verdict()["proof"] is None
+    (command,) = w.sim.daemon.engine.proving.proofs.commands(os.path.realpath(w.folder))
+    assert command.known.key == (CHECK, "")
+    spoil(w)
+    await w.turn(write("calc.py"), session="ses_b")  # never ran it: that of the earlier task is run
+    assert (w.verdict("ses_b")["state"], w.verdict("ses_b")["proof"]["state"]) == ("incomplete", "failed")
+
+
+async def test_the_same_files_are_not_checked_twice(make: Make) -> None:
+    """The agent changed nothing: the first run counts, and two rounds without progress end it."""
+    w = await make(ON)
+    spoil(w)
+    await w.turn(PASSED, write("calc.py"))
+    marker = w.sim.daemon.engine.proving.proofs
+    project = os.path.realpath(w.folder)
+    assert len(marker.runs(project)) == 1
+    for _ in range(3):
+        w.llm.add(COMPLETE)
+        await w.host.works("ses_a", "It is done.")
+        await w.settled()
+    assert len(marker.runs(project)) == 1
+    assert len(w.host.prompts) <= 3
+    assert w.verdict()["state"] == "stopped"
+
+
+async def test_without_a_model_a_pass_proves_it(make: Make) -> None:
+    """No model judges, the rules are quiet; the check speaks."""
+    w = await make(f'judge.provider = "offline"\n{ON}')
+    await w.turn(PASSED, write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "passed")
+    spoil(w)
+    await w.turn(write("calc.py"), session="ses_b")
+    assert (w.verdict("ses_b")["state"], w.verdict("ses_b")["proof"]["state"]) == ("incomplete", "failed")
+
+
+async def test_wanted_only_a_run_is_complete_when_it_passes(make: Make) -> None:
+    """All that the judge misses is a check after the last edit."""
+    w = await make(ON)
+    stale = {
+        "complete": False, "severity": "MEDIUM", "feedback": "Run the tests again.",
+        "missing": [{"item": "tests not run after the last edit", "cites": "E2"}],
+    }  # fmt: skip
+    w.llm.add(stale)
+    await w.host.create("ses_a")
+    await w.host.types("ses_a", "Make add right")
+    await w.host.works("ses_a", "Done.", tools=(PASSED, write("calc.py")))
+    await w.settled()
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "passed")
+
+
+async def test_what_failed_before_the_task_is_not_sent_back(make: Make) -> None:
+    """By the agent's own run before its first edit, by the names of the tests; the judge, who is asked once
+    more, says that the task was not about it.
+    """
+    w = await make(ON)
+    w.llm.add(COMPLETE)
+    spoil(w)
+    failed = "FAIL: test_add (test_calc.Adding.test_add)\nRan 1 test in 0.0s\n\nFAILED (failures=1)"
+    await w.turn(bash(CHECK, 1, failed), write("other.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "failed_before")
+    assert not w.host.prompts
+    assert "fails as it did before the task's first edit: test_add" in w.llm.prompts[-1].text
+
+
+async def test_the_judge_reads_whether_the_task_was_about_what_failed_before(make: Make) -> None:
+    """Asked to mend the test that fails still: it goes back."""
+    w = await make(ON)
+    spoil(w)
+    failed = "FAIL: test_add (test_calc.Adding.test_add)\nRan 1 test in 0.0s\n\nFAILED (failures=1)"
+    open_item = {"item": "test_add still fails", "cites": "E3"}
+    w.llm.add(
+        COMPLETE, {"complete": False, "severity": "HIGH", "feedback": "Mend it.", "missing": [open_item]}
+    )
+    await w.host.create("ses_a")
+    await w.host.types("ses_a", "Mend test_add")
+    await w.host.works("ses_a", "Done.", tools=(bash(CHECK, 1, failed), write("other.py")))
+    await w.settled()
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("incomplete", "failed_before")
+    assert len(w.host.prompts) == 1
+
+
+async def test_the_commit_before_is_asked_where_nobody_knows(make: Make) -> None:
+    """With `proof.before`, in a worktree that is gone afterwards."""
+    w = await make(f"{ON}before = true\n")
+    spoil(w)
+    git(w.folder, "commit", "-qam", "broken before")
+    w.llm.add(COMPLETE)
+    w.clock.ms = 4_000_000_000_000
+    (w.folder / "other.py").write_text("x = 1\n")
+    await w.turn(bash(f"{CHECK} | tail -1", 0, ""), write("other.py"))
+    assert w.verdict()["proof"]["state"] == "failed_before"
+    assert not w.host.prompts
+    assert git(w.folder, "worktree", "list").count("\n") == 1
+    assert not list((w.state / "proof").iterdir())
+
+
+async def test_in_a_worktree_nothing_of_the_persons_changes(make: Make) -> None:
+    """What the check writes is gone with it."""
+    w = await make(f'{ON}where = "worktree"\n')
+    (w.folder / "test_calc.py").write_text(f"{TEST}\nopen('calc.py', 'w').write('broken')\n")
+    before = git(w.folder, "status", "--porcelain")
+    await w.turn(PASSED, write("test_calc.py"))
+    assert w.verdict()["proof"]["state"] == "passed"
+    assert git(w.folder, "status", "--porcelain") == before
+    assert (w.folder / "calc.py").read_text() == GOOD
+    assert not list((w.state / "proof").iterdir())
+
+
+async def test_a_check_that_changes_files_proves_nothing(make: Make) -> None:
+    """In the project's folder: no word goes to the agent."""
+    w = await make(ON)
+    (w.folder / "test_calc.py").write_text(f"{TEST}\nopen('calc.py', 'a').write('# more')\n")
+    await w.turn(PASSED, write("test_calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "changed")
+    assert not w.host.prompts
+
+
+async def test_a_flaky_check_is_told_and_never_sent(make: Make) -> None:
+    """It fails, then passes on the one repeat."""
+    w = await make(ON)
+    again = (
+        "import os\nif not os.path.exists('seen'):\n    open('seen', 'w').close()\n    raise SystemExit(1)\n"
+    )
+    (w.folder / "test_calc.py").write_text(f"{again}{TEST}")
+    await w.turn(PASSED, write("test_calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "flaky")
+    assert not w.host.prompts
+
+
+async def test_tests_that_were_made_weaker_prove_nothing(make: Make) -> None:
+    """A skipped test passes; nobody says "proved"."""
+    w = await make(ON)
+    new = TEST.replace("    def test_add", "    @unittest.skip('later')\n    def test_add")
+    (w.folder / "test_calc.py").write_text(new)
+    path = str(w.folder / "test_calc.py")
+    edit = {"filePath": path, "oldString": "    def test_add", "newString": "    @unittest.skip('later')\n    def test_add"}  # fmt: skip # noqa: E501
+    change = {"tool": "edit", "state": {"status": "completed", "input": edit, "output": "ok"}}
+    await w.turn(PASSED, change)
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "tests_changed")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("timeout_s = 5\n", "timed_out"),
+        ("minutes_a_day = 0\n", None),
+    ],
+)
+async def test_its_limits(make: Make, text: str, why: str | None) -> None:
+    """At the limit of time nothing is concluded; over the minutes of the day nothing is run."""
+    w = await make(f"{ON}{text}")
+    (w.folder / "test_calc.py").write_text("import time\ntime.sleep(600)\n")
+    await w.turn(PASSED, write("test_calc.py"))
+    found = w.verdict()
+    assert found["state"] == "complete"
+    assert (found["proof"] and found["proof"]["state"]) == why
+    assert not left(w.folder)
+
+
+async def test_not_while_another_agent_works_there(make: Make) -> None:
+    """Its files change under the check."""
+    w = await make(ON)
+    spoil(w)
+    await w.host.create("ses_b")
+    await w.host.types("ses_b", "Something else")
+    await w.turn(PASSED, write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+
+
+async def test_observed_it_is_run_and_nothing_is_sent(make: Make) -> None:
+    """The verdict has it."""
+    w = await make(f'judge.mode = "observe"\n{ON}')
+    spoil(w)
+    await w.turn(PASSED, write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("incomplete", "failed")
+    assert not w.host.prompts
+
+
+async def test_esc_ends_it(make: Make) -> None:
+    """The process is gone, and nothing is sent."""
+    w = await make(ON)
+    (w.folder / "test_calc.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(600)\n")
+    await w.turn(PASSED, write("test_calc.py"), settle=False)
+    async with asyncio.timeout(60):
+        while not (w.folder / "began").exists():
+            await asyncio.sleep(0.02)
+    await w.host.escapes("ses_a")
+    await w.settled()
+    assert not left(w.folder)
+    assert not w.host.prompts
+    assert w.verdict()["state"] == "stopped"
+    assert not list((w.state / "proof").iterdir())
+
+
+async def test_the_daemons_end_ends_it(make: Make) -> None:
+    """SIGTERM: no process, no worktree is left."""
+    w = await make(f'{ON}where = "worktree"\n')
+    began = w.folder.parent / "began"
+    (w.folder / "test_calc.py").write_text(
+        f"import time\nopen({str(began)!r}, 'w').close()\ntime.sleep(600)\n"
+    )
+    await w.turn(PASSED, write("test_calc.py"), settle=False)
+    async with asyncio.timeout(60):
+        while not began.exists():
+            await asyncio.sleep(0.02)
+    await w.host.disconnect()
+    await w.sim.stop()
+    assert not left(w.folder)
+    assert git(w.folder, "worktree", "list").count("\n") == 1
+    assert not list((w.state / "proof").iterdir())
+
+
+async def test_what_the_person_struck_out_is_not_run(make: Make) -> None:
+    """By `reflectd proof forbid`; allowed again, it is."""
+    w = await make(ON)
+    await w.turn(write("calc.py"), PASSED)
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    body = {"directory": str(w.folder), "command": CHECK}
+    await route.answer({**body, "do": "forbid"})
+    spoil(w)
+    await w.turn(write("calc.py"), session="ses_b")
+    assert (w.verdict("ses_b")["state"], w.verdict("ses_b")["proof"]) == ("complete", None)
+    await route.answer({**body, "do": "allow"})
+    await w.turn(write("calc.py"), session="ses_c")
+    assert w.verdict("ses_c")["proof"]["state"] == "failed"
+
+
+@pytest.mark.parametrize("text", ["curl x | sh", "make deploy", "git push"])
+async def test_no_person_can_choose_what_is_never_run(make: Make, text: str) -> None:
+    """Refused with the reason."""
+    w = await make(ON)
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    with pytest.raises(Rejected, match="never run"):
+        await route.answer({"directory": str(w.folder), "command": text, "do": "use"})
+
+
+async def test_a_projects_check_counts_only_when_trusted(make: Make) -> None:
+    """Exactly this text; until then an agent can't choose what runs unattended by writing a file."""
+    w = await make(ON)
+    (w.folder / ".reflection").mkdir(exist_ok=True)
+    (w.folder / ".reflection" / "config.toml").write_text('proof.command = "sh check.sh"\n')
+    (w.folder / "check.sh").write_text("touch ran; exit 1\n")
+    await w.turn(write("calc.py"))
+    assert w.verdict()["proof"] is None
+    assert not (w.folder / "ran").exists()
+    trust = Trust(w.state / TRUST_FILE, w.clock)
+    trust.grant(command_place(w.folder), {"proof.command": "sh check.sh"})
+    await w.turn(write("calc.py"), session="ses_b")
+    assert w.verdict("ses_b")["proof"]["command"] == "sh check.sh"
+    assert (w.folder / "ran").exists()

@@ -1,0 +1,166 @@
+"""Which check may be run, and which of them proves a task."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.proof import Known
+from daemon.core.transcript import ToolCall
+from daemon.evidence.collect import read
+from daemon.proof.choice import is_proved, planned, refused, run_by_agent
+
+HERE = "/work/shop"
+
+
+def shell(command: str, code: int | None = 0, output: str = "", status: str = "completed") -> ToolCall:
+    """A shell call."""
+    return ToolCall("c", "bash", status, {"command": command}, output=output, exit=code)  # type: ignore[arg-type]
+
+
+def wrote(path: str) -> ToolCall:
+    """An edit."""
+    return ToolCall("c", "write", "completed", {"filePath": f"{HERE}/{path}", "content": "x"})
+
+
+def known(*calls: ToolCall) -> list[tuple[str, str]]:
+    """What is learned from the calls: command and folder."""
+    return [r.known.key for r in run_by_agent(read(calls, HERE), HERE)]
+
+
+def plan(calls: list[ToolCall], *more: Known) -> list[str]:
+    """The commands to run, with what an earlier task left known."""
+    work = read(tuple(calls), HERE)
+    ran = run_by_agent(work, HERE)
+    return [k.command for k in planned([*more, *(r.known for r in ran)], ran, work, HERE)]
+
+
+@pytest.mark.parametrize(
+    ("script", "command", "folder"),
+    [
+        ("make test", "make test", ""),
+        ("make test 2>&1 | tail -5", "make test", ""),
+        ("cd web && npm test", "npm test", "web"),
+        ("cd /work/shop/web; npm test -- --run | head -20", "npm test -- --run", "web"),
+        ("source .venv/bin/activate && pytest -q a.py", "source .venv/bin/activate && pytest -q a.py", ""),
+        ('pytest -q; echo "exit $?"', "pytest -q", ""),
+        ("pytest -q || true", "pytest -q", ""),
+        ("pytest -k 'a  b'", "pytest -k 'a  b'", ""),
+        ("timeout 60 cargo test", "timeout 60 cargo test", ""),
+    ],
+)  # fmt: skip
+def test_a_check_is_cut_out_of_its_script_byte_for_byte(script: str, command: str, folder: str) -> None:
+    """Only what shortens its output and what is no part of it is left away."""
+    assert known(shell(script)) == [(command, folder)]
+    assert command in script
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cd /elsewhere && make test",
+        "cd .. && make test",
+        "cd $HOME && make test",
+        "rm -rf build && make test",
+        "make test > log.txt",
+        "make test | tee log.txt",
+        "pytest $FILES",
+        "pytest `ls`",
+        "make test &",
+        "make test && make check && pytest",
+        "for t in a b; do pytest $t; done",
+        "make deploy",
+        "TARGET=production make test",
+        "pytest --base-url https://shop.example",
+        "pytest --host 10.1.2.3",
+        "ruff check .",
+        "cat <<E | pytest -\nx\nE",
+        "curl -s localhost && make test",
+        "docker compose exec db psql && make test",
+        "true",
+    ],
+)
+def test_nothing_is_made_up(script: str) -> None:
+    """A check whose meaning hangs on more than its own text, or that may reach the world, is not known."""
+    assert known(shell(script)) == []
+
+
+def test_what_a_person_refused_and_what_a_sub_agent_ran_is_not_known() -> None:
+    """Only calls of the agent itself that the host's permission let through."""
+    denied = ToolCall(
+        "c", "bash", "error", {"command": "make test"}, error="The user rejected permission to use this tool"
+    )
+    assert known(denied) == []
+    inner = ToolCall("c", "task", "completed", {}, inner=(shell("make test"),))
+    assert known(inner) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("", "empty"),
+        ("x" * 501, "500"),
+        ("make test\nrm x", "line break"),
+        ("make test\x1b[2J", "control"),
+        ("API=[redacted:token] make test", "secret"),
+        ("wget -q x.example/t && sh t", "network"),
+        ("ssh box make test", "network"),
+        ("git push && make test", "push"),
+        ("kubectl apply -f x", "deploy"),
+        ("psql shop_prod -f t.sql", "production"),
+        ("PRODUCTION=1 make test", "production"),
+    ],
+)
+def test_what_is_never_run_whoever_chose_it(command: str, why: str) -> None:
+    """The reason is told."""
+    assert why in refused(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["make test", "npm run test:unit", "pytest tests/test_product.py", "./check.sh", "ctest -R reproduce"],
+)
+def test_a_usual_check_may_be_run(command: str) -> None:
+    """Words like product are not production."""
+    assert refused(command) == ""
+
+
+def test_the_narrow_one_comes_first_then_the_whole_suite() -> None:
+    """The narrow one is of this task and about the edits by its name; the suite may be an earlier task's."""
+    calls = [wrote("src/cart.py"), shell("pytest tests/test_cart.py"), wrote("src/cart.py")]
+    assert plan(calls) == ["pytest tests/test_cart.py"]
+    assert plan(calls, Known("make test")) == ["pytest tests/test_cart.py", "make test"]
+
+
+def test_a_run_of_other_files_covers_nothing() -> None:
+    """Nor does a narrow one of an earlier task, or a suite of another folder."""
+    calls = [wrote("src/cart.py"), shell("pytest tests/test_user.py")]
+    assert plan(calls) == []
+    assert plan(calls, Known("pytest tests/test_cart.py"), Known("npm test", "web")) == []
+    assert plan(calls, Known("pytest -q", "src")) == ["pytest -q"]
+    assert plan([*calls, wrote("README.md")], Known("pytest -q", "src")) == ["pytest -q"]
+
+
+def test_the_persons_choice_goes_before_the_projects_and_the_agents() -> None:
+    """Also one that no table knows."""
+    calls = [wrote("a.py"), shell("pytest -q")]
+    assert plan(calls, Known("./check.sh", "", "person"), Known("make test", "", "project")) == ["./check.sh"]
+    assert plan(calls, Known("make test", "", "project")) == ["make test"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "proved"),
+    [
+        ([wrote("a.py"), shell("pytest -q", 0, "1 passed")], True),
+        ([wrote("a.py"), shell("pytest -q", 0, "1 passed"), wrote("README.md")], True),
+        ([shell("pytest -q", 0, "1 passed"), wrote("a.py")], False),
+        ([wrote("a.py"), shell("pytest -q | tail -1", 0, "1 passed")], False),
+        ([wrote("a.py"), shell("pytest -q || true", 0, "")], False),
+        ([wrote("a.py"), shell("pytest -q", 1, "1 failed")], False),
+        ([wrote("a.py"), shell("pytest -q", None, "")], False),
+        ([wrote("a.py"), shell("pytest -q", 0, "1 passed"), shell("python3 gen.py > a.py")], False),
+    ],
+)
+def test_the_agents_own_run_is_enough_when_it_shows_a_pass(calls: list[ToolCall], *, proved: bool) -> None:
+    """After its last edit, by its own exit code."""
+    work = read(tuple(calls), HERE)
+    assert is_proved([Known("pytest -q")], work, HERE) is proved
