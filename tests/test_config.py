@@ -30,9 +30,7 @@ def test_defaults_need_no_file_and_no_environment(tmp_path: Path) -> None:
     """Nothing set gives the documented defaults: acting, the best judge there is, no limit of idleness."""
     settings = config.load({}, tmp_path / "missing.toml")
     assert settings == Settings()
-    assert settings.judge == Judge(
-        "act", "auto", "", second_look="auto", timeout_s=180, max_attempts=16, feedback_delay_s=2
-    )
+    assert settings.judge == Judge("act", "auto", "", timeout_s=180, max_attempts=16)
     assert settings.run == Run(gate=True)
     assert settings.daemon == Daemon("", "")
     assert settings.log == Log("info")
@@ -41,15 +39,15 @@ def test_defaults_need_no_file_and_no_environment(tmp_path: Path) -> None:
 def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
     """Flags beat the environment, which beats the file, which beats defaults; explain says who won."""
     file = tmp_path / "config.toml"
-    file.write_text("[judge]\ntimeout_s = 10\nmax_attempts = 2\nfeedback_delay_s = 30\n")
+    file.write_text("[judge]\ntimeout_s = 10\nmax_attempts = 2\nmax_per_hour = 30\n")
     env = {"REFLECTD_JUDGE_TIMEOUT_S": "20", "REFLECTD_JUDGE_MAX_ATTEMPTS": "3"}
     settings = config.load(env, file, {"judge.timeout_s": "40", "toasts": None})
     assert (settings.judge.timeout_s, settings.judge.max_attempts) == (40, 3)
-    assert settings.judge.feedback_delay_s == 30
+    assert settings.judge.max_per_hour == 30
     sources = {row.key: row.source for row in config.explain(settings)}
     assert sources["judge.timeout_s"] == "--judge-timeout-s"
     assert sources["judge.max_attempts"] == "REFLECTD_JUDGE_MAX_ATTEMPTS"
-    assert sources["judge.feedback_delay_s"] == str(file)
+    assert sources["judge.max_per_hour"] == str(file)
     assert sources["toasts"] == "default"
 
 
@@ -229,13 +227,11 @@ def test_a_project_never_loosens() -> None:
 
 
 @pytest.mark.shows("I41")
-@pytest.mark.parametrize("wish", ["'always'", "'never'", "true"])
-def test_a_project_never_makes_judging_cost_more(wish: str) -> None:
-    """The second look is a call that the person pays, so a clone neither brings it back nor takes it away."""
-    for base in (Settings(), config.from_text("[judge]\nsecond_look = 'never'")):
-        settings, problems = config.tighten(base, f"[judge]\nsecond_look = {wish}")
-        assert settings == base
-        assert problems == [".reflection/config.toml: a project may not set judge.second_look; ignored"]
+def test_a_project_never_makes_judging_cost_more() -> None:
+    """A clone names no model, neither a dearer one nor the person's own server."""
+    settings, problems = config.tighten(Settings(), "[judge]\nmodel = 'a/b'")
+    assert settings == Settings()
+    assert problems == [".reflection/config.toml: a project may not set judge.model; ignored"]
 
 
 @pytest.mark.parametrize("key", sorted(k for k, s in config.SETTINGS.items() if s.tighten == "off"))

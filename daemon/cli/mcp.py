@@ -1,6 +1,6 @@
 """``reflectd mcp``: serves the memory of a project to clients of the Model Context Protocol.
 
-Hosts start it themselves: `reflectd setup HOST --mcp` tells them. On a terminal it would only wait, so it
+A host starts it: `claude mcp add` and `opencode mcp add` tell them. On a terminal it would only wait, so it
 refuses there. Exit codes: 0 the client closed the pipe · 1 the extra [mcp] is missing · 2 wrong arguments, or
 a terminal.
 """
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import argparse
 
 EPILOG = """examples:
-  reflectd setup claude-code --mcp   let Claude Code start it in each session
-  reflectd setup opencode --mcp      the same for opencode
-  reflectd mcp --dir ~/code/shop     what another client is told to start
+  claude mcp add reflectd -- reflectd mcp   let Claude Code start it in each session
+  reflectd mcp --dir ~/code/shop            what another client is told to start
 
 exit codes: 0 the client closed the pipe, 1 the extra [mcp] is missing, 2 wrong arguments, or a terminal"""
 
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         raise UserError(
             "an MCP client starts this and talks to it through a pipe; "
-            "`reflectd setup HOST --mcp` tells an agent to"
+            "`claude mcp add reflectd -- reflectd mcp` has Claude Code do it"
         )
     from ..mcp.server import Bridge, serve
     from .reflect.decisions import rules_at

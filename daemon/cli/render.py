@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from ..core.policy import MONTH_EUR
 from ..core.words import state_name
 from . import terminal
 
@@ -135,14 +136,10 @@ def money(cost: float | None) -> str:
     return f"{cost:.2f} USD" if cost >= 1 or cost == 0 else f"{cost:.4f} USD"
 
 
-def dear(month: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
-    """That a month is expected to cost more than ``spend.cents_per_month``, in a few words; else empty.
-
-    The limit is in the month's own currency: a USD counts as a EUR there.
-    """
-    limit = limits["cents_per_month"] / 100
-    over = f"more than {limit:.2f} {month['currency']} (spend.cents_per_month)"
-    return over if limit and month["expected"] > limit else ""
+def dear(month: Mapping[str, Any]) -> str:
+    """That a month is expected to cost more than ``MONTH_EUR``, in a few words; else empty."""
+    over = f"more than {MONTH_EUR:.2f} {month['currency']}"
+    return over if month["expected"] > MONTH_EUR else ""
 
 
 def span(seconds: float) -> str:

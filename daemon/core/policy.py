@@ -43,6 +43,8 @@ class Policy(Struct, frozen=True):
 AUTO: Final = ("host", "anthropic", "openai", "offline")
 """The providers of ``auto``, as far as they are set up."""
 MODELS: Final = ("host", "anthropic", "openai", "claude-cli")
+MONTH_EUR: Final = 10.0
+"""A month that is expected to cost more is told once; a USD counts as a EUR there."""
 MAX_RETRIES: Final = 3
 BASE_DELAY: Final = 2.0
 LEARNING: Final = Policy(

@@ -167,12 +167,6 @@ class Judge(Struct, frozen=True):
         choices=("", "claude-cli", "anthropic", "openai", "offline"),
     )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
-    second_look: Literal["auto", "always", "never"] = _setting(
-        "auto",
-        'ask once more before feedback that only a model wants: "auto" where the judge is a small model or '
-        "one on this machine",
-        choices=("auto", "always", "never"),
-    )
     timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
     max_attempts: int = _setting(
         16, "times an agent is sent back on one task", range=(1, 50), tighten="lower"
@@ -184,12 +178,6 @@ class Judge(Struct, frozen=True):
         "a day 30",
         range=(1, 100),
         tighten="lower",
-    )
-    feedback_delay_s: int = _setting(
-        2,
-        "in opencode's terminal UI feedback leaves at the earliest so many seconds after idle; until then "
-        "you can step in",
-        range=(0, 60),
     )
 
     @property
@@ -283,9 +271,13 @@ class Fast(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """`opencode run`, which exits at idle."""
+    """Runs of a host that end by themselves: `opencode run`, `claude -p`, `codex exec`."""
 
     gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
+    headless: bool = _setting(
+        False,
+        "judge `claude -p`, SDK sessions and `codex exec` too; they wait for it (also `REFLECTD_HEADLESS=1`)",
+    )
 
 
 class ClaudeCode(Struct, frozen=True):
@@ -294,25 +286,16 @@ class ClaudeCode(Struct, frozen=True):
     strict: bool = _setting(
         False, "a turn of Claude Code ends only when it was judged, instead of being woken afterwards"
     )
-    headless: bool = _setting(
-        False, "judge `claude -p` and SDK sessions too; they wait for it (also `REFLECTD_HEADLESS=1`)"
-    )
     mod: bool = _setting(
         True,
         "the plugin of Claude Code has a mod, which runs with your rights (docs/claude-code.md); a change "
         "counts from the next start of Claude Code on",
-    )
-    mcp: bool = _setting(
-        False,
-        "the plugin of Claude Code starts `reflectd mcp` in each session; a change counts as for "
-        "`claude_code.mod`",
     )
 
 
 class Codex(Struct, frozen=True):
     """The Codex CLI as a host."""
 
-    headless: bool = _setting(False, "judge `codex exec` too; it waits for it (also `REFLECTD_HEADLESS=1`)")
     wait_s: int = _setting(
         100,
         "seconds that the end of a turn of Codex waits for its verdict; then the turn ends",
@@ -398,13 +381,6 @@ class Spend(Struct, frozen=True):
         range=(0, 999_999_999),
         tighten="lower",
     )
-    cents_per_month: int = _setting(
-        1_000,
-        "EUR cents: one warning when a month is expected to cost more; it stops nothing, and counts a USD as "
-        "a EUR; 0 never warns",
-        range=(0, 100_000_000),
-        tighten="lower",
-    )
     learning_percent: int = _setting(
         50,
         "percent of what judging cost in seven days that learning may cost; tokens where a price is unknown",
@@ -426,11 +402,6 @@ class Playbook(Struct, frozen=True):
         "where the playbook is in each of your projects, such as `.claude/playbook.json`; empty means "
         "`.reflection/playbook.json`",
         form="playbook",
-    )
-    holdout_percent: int = _setting(
-        0,
-        "percent of the sessions that are offered no points, so that both kinds can be compared",
-        range=(0, 50),
     )
 
 
@@ -567,10 +538,14 @@ GONE: Mapping[str, str] = {
     "judge.prompt_tokens": "6,000 now",
     "judge.max_per_day": "30 now",
     "judge.max_idle_age_s": "600 now",
+    "judge.second_look": "small and local judges are asked twice",
+    "judge.feedback_delay_s": "2 now",
     "embed.key_env": "embed.key_file names a key",
     "embed.similar_percent": "85 now",
     "run.gate_timeout_s": "20 now",
+    **dict.fromkeys(("claude_code.headless", "codex.headless"), "run.headless is for all hosts"),
     "claude_code.background_s": "600 now",
+    "claude_code.mcp": "`claude mcp add reflectd -- reflectd mcp` adds it",
     "stuck.nudge": "stuck.enabled switches off both",
     "memory.at_prompt": "offer.enabled = false gives no lessons",
     "memory.action_ms": "a third of memory.prompt_ms now",
@@ -578,6 +553,8 @@ GONE: Mapping[str, str] = {
     "memory.temperature_percent": "70 now",
     "memory.max_tokens": "1,000 now",
     "memory.per_project": "500 now",
+    "playbook.holdout_percent": "0 now",
+    "spend.cents_per_month": "a month above 10 EUR is still told",
     "offer.characters": "4,000 now",
     "daemon.idle_exit_minutes": "30 where a host started the daemon, else never",
     "log.debug": 'log.level has "debug"',

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from ..core.errors import Unavailable
+from ..core.policy import MONTH_EUR
 from ..store import jobs as rows
 from ..store import ledger, outbox, retention, sessions, verdicts
 from ..store.readonly import ReadOnly
@@ -126,10 +127,9 @@ class Upkeep:
         return {"now": now, "standstill": stands, "old": old, "ended": [k for k, v in ends.items() if v]}
 
     async def _warn_of_month(self, now: int) -> None:
-        """Once a month: it is expected to cost more than ``spend.cents_per_month``."""
+        """Once a month: it is expected to cost more than ``MONTH_EUR``."""
         world = self._world
-        limit = world.settings.spend.cents_per_month / 100
-        over = [m for m in world.ledger.month(now) if limit and m.expected > limit]
+        over = [m for m in world.ledger.month(now) if m.expected > MONTH_EUR]
         if not over:
             return
         name = f"month {datetime.fromtimestamp(now / 1000).astimezone():%Y-%m}"
@@ -137,7 +137,7 @@ class Upkeep:
             return
         await world.db.commit(("INSERT OR IGNORE INTO told_once (what, at) VALUES (?, ?)", [(name, now)]))
         world.log.warning(
-            "this month is expected to cost more than spend.cents_per_month; nothing is stopped",
-            limit_eur=limit,
+            "this month is expected to cost more than usual; nothing is stopped",
+            limit_eur=MONTH_EUR,
             **{m.currency: f"{m.so_far:.2f} so far, {m.expected:.2f} expected" for m in over},
         )

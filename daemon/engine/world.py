@@ -190,7 +190,6 @@ class World:
             enabled=settings.enabled and not self.sessions.is_off(s.directory),
             observe=settings.judge.mode == "observe",
             toasts=settings.toasts,
-            feedback_delay_ms=settings.judge.feedback_delay_s * 1000,
             max_attempts=min(settings.judge.max_attempts, can.prompts or settings.judge.max_attempts),
             max_per_hour=settings.judge.max_per_hour,
             wait_s=settings.wait_s(s.host, can.wait_s),

@@ -346,18 +346,12 @@ def change_named(name: str) -> tuple[str, int] | None:
 # --- what the verdicts say ----------------------------------------------------------------------------------
 
 
-LEAST: Final = 10  # tasks on each side, below which nothing is compared
-
-
 def report(db: Reads, project: str) -> Json:
     """What the verdicts say, and no more. ``records``: of each point and lesson that was given here
     ``{"id", "kind", "with", "without"}``, the first verdicts of tasks whose session was given it, and of the
-    others since it was first given. ``points`` and ``held_out``: sessions that were given points, and those
-    that were given none so that they can be compared (``playbook.holdout_percent``). A side is
-    ``{"tasks", "complete", "low", "high"}``, with the 95 % interval of the share. ``shows``: in words.
+    others since it was first given. A side is ``{"tasks", "complete", "low", "high"}``, with the 95 %
+    interval of the share. ``shows``: in words.
     """
-    found = tables.first_verdicts(db, project)
-    given, held = (found.get(kind, (0, 0)) for kind in ("point", "held_out"))
     return {
         "records": [
             {
@@ -368,26 +362,10 @@ def report(db: Reads, project: str) -> Json:
             }
             for kind, name, tasks, complete, all_tasks, all_complete in tables.verdicts_with(db, project)
         ],
-        "points": _side(*given),
-        "held_out": _side(*held),
-        "shows": compared(*given, *held),
+        "shows": "no cause is shown: the tasks with and without it differ in more than that",
     }
 
 
 def _side(tasks: int, complete: int) -> Json:
     share = wilson(complete, tasks)
     return {"tasks": tasks, "complete": complete, "low": share.low, "high": share.high}
-
-
-def compared(tasks: int, complete: int, held_tasks: int, held_complete: int) -> str:
-    """What can be said of sessions with points against those without, in words for a person, and no more."""
-    given, held = wilson(complete, tasks), wilson(held_complete, held_tasks)
-    if not held_tasks:
-        return "no session was held out (playbook.holdout_percent), so no cause is shown"
-    if min(tasks, held_tasks) < LEAST:
-        return f"fewer than {LEAST} tasks on one side: too few to compare"
-    if given.low > held.high:
-        return "sessions with points were complete at their first verdict more often"
-    if given.high < held.low:
-        return "sessions with points were complete at their first verdict less often"
-    return "the intervals overlap: these numbers show no difference"

@@ -357,19 +357,3 @@ def verdicts_with(db: Reads, directory: str) -> list[tuple[str, str, int, int, i
             (directory,),
         )
     ]
-
-
-def first_verdicts(db: Reads, directory: str) -> dict[str, tuple[int, int]]:
-    """``point`` (sessions that were given points) and ``held_out`` → how many tasks were judged, and how many
-    of them were complete at their first verdict.
-    """
-    rows = db.read(
-        "SELECT g.kind, count(*), total(v.state = 'complete') FROM "
-        "(SELECT DISTINCT session, kind FROM injections "
-        "WHERE directory = ? AND kind IN ('point', 'held_out')) AS g "
-        "JOIN verdicts AS v ON v.session = g.session WHERE v.state IN ('complete', 'incomplete') "
-        "AND v.at = (SELECT min(at) FROM verdicts AS w WHERE w.session = v.session AND w.task = v.task "
-        "AND w.state IN ('complete', 'incomplete')) GROUP BY g.kind",
-        (directory,),
-    )
-    return {kind: (int(tasks), int(complete)) for kind, tasks, complete in rows}

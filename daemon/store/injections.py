@@ -40,16 +40,6 @@ def give(session: str, moment: str, at: int, found: Composed, call: str = "") ->
     )
 
 
-def hold_out(session: str, directory: str, at: int) -> Statement:
-    """A session is given nothing, for comparison."""
-    return (
-        "INSERT OR IGNORE INTO injections "
-        "(session, offer, kind, directory, name, moment, at, heading, text) "
-        "VALUES (?, 'held_out', 'held_out', ?, '', 'start', ?, '', '')",
-        [(session, directory, at)],
-    )
-
-
 def cite(session: str, names: Iterable[str]) -> Statement:
     """The session cited these points."""
     return (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from ..core.errors import BadReply
+from ..core.policy import MONTH_EUR
 from ..core.ports import Clock
 from ..core.words import OUTCOMES
 from ..engine.feature import Features
@@ -253,6 +254,7 @@ async def cost(source: Source, _: Mapping[str, str]) -> Json:
         "spent": status["spent_today"],
         "asked": status["asked_today"],
         "limits": limits,
+        "month_limit": MONTH_EUR,
         "month": status["month"],
         "pace": sum(amount for _, amount in spent[-PACE_DAYS:]) / PACE_DAYS,
         "pace_days": PACE_DAYS,

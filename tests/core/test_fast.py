@@ -135,10 +135,9 @@ def test_any_names_at_all(names: list[str], ids: list[str]) -> None:
         ("", "host", "anthropic/claude-opus-5", False),
         ("[openai]\nbase_url = 'http://127.0.0.1:11434/v1'", "openai", "llama", True),
         ("[openai]\nbase_url = 'https://gateway.example/v1'", "openai", "gpt-5.4", False),
-        ("[judge]\nsecond_look = 'always'", "anthropic", "claude-opus-5", True),
-        ("[judge]\nsecond_look = 'never'", "openai", "gpt-5-mini", False),
+        ("[fast]\nmodels = 'tiny-9'", "openai", "tiny-9", True),
     ],
 )
 def test_which_judge_gets_a_second_look(text: str, provider: str, model: str, *, wanted: bool) -> None:
-    """By default a small model or one on this machine; else as the setting says."""
+    """A small model, or one on this machine."""
     assert needs_second_look(config.from_text(text), provider, model) is wanted

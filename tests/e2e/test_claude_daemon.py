@@ -115,9 +115,7 @@ def stop(box: Sandbox) -> None:
 def test_strict(claude: ClaudeCode, llm: ModelServer) -> None:
     """The turn itself waits and goes on with a decision: two rounds of one task, told once."""
     llm.script(*unfinished(claude), *mended())
-    with Daemon(
-        claude.box, REFLECTD_CLAUDE_CODE_STRICT="true", REFLECTD_CLAUDE_CODE_HEADLESS="true"
-    ) as daemon:
+    with Daemon(claude.box, REFLECTD_CLAUDE_CODE_STRICT="true", REFLECTD_RUN_HEADLESS="true") as daemon:
         ran = claude.run(REQUEST)
         assert (ran.code, ran.result, ran.stderr) == (0, DONE, "")
         (woken,) = {t for r in llm.of("main", ran.session) for t in said(r) if HEADING in t}

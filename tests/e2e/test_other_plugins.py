@@ -77,15 +77,15 @@ def test_a_plugin_that_prompts_at_every_second_idle(own_box: Sandbox, llm: Model
     """
     driver = own_box.file("driver.ts", DRIVER)
     config = {"plugin": [SHIM.as_uri(), driver.as_uri()]}
-    limits = {"REFLECTD_JUDGE_MAX_PER_HOUR": "2", "REFLECTD_JUDGE_SECOND_LOOK": "never"}
     with (
-        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host", **limits) as daemon,
+        Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host", REFLECTD_JUDGE_MAX_PER_HOUR="2") as daemon,
         OpencodeServe(own_box, llm.url, config=config) as host,
     ):
         session = host.create_session()
         rounds = [[write("step.txt", f"{n}"), text(f"Step {n} is done.")] for n in range(12)]
         llm.script(*(step for steps in rounds for step in steps), session=session.id)
-        llm.judge(always=verdict(complete=False, severity="HIGH", missing=[("half of it is missing", "M1")]))
+        half = verdict(complete=False, severity="HIGH", missing=[("half of it is missing", "M1")])
+        llm.judge(*[half, UNDEFENDED] * 4, always=half)
         session.prompt(REQUEST)
         stopped = daemon.wait_verdict(session.id, "stopped")
         assert stopped["reason"] == "guard:prompt_limit"

@@ -222,7 +222,7 @@ async def test_a_lane_is_bounded(site: Site) -> None:
 
 
 async def test_a_dear_month_is_warned_of_once(site: Site) -> None:
-    """When it is expected to cost more than ``spend.cents_per_month``. Two currencies are not added up."""
+    """When it is expected to cost more than ``MONTH_EUR``. Two currencies are not added up."""
     daemon = site.daemon
 
     def paid(cost: float, currency: str) -> Statement:

@@ -37,7 +37,7 @@ async def test_incomplete_feedback_then_complete(w: World) -> None:
 @pytest.mark.shows("I11")
 @pytest.mark.parametrize(
     ("mode", "thinks_s", "waits"),
-    [("tui", 0, True), ("tui", 60, False), ("serve", 0, False), ("run", 0, False)],
+    [("tui", -58, True), ("tui", 60, False), ("serve", 0, False), ("run", 0, False)],
 )
 async def test_feedback_leaves_some_time_after_idle(
     tmp_path: Path, mode: Mode, thinks_s: int, waits: bool
@@ -45,7 +45,7 @@ async def test_feedback_leaves_some_time_after_idle(
     """A person at the terminal has time to step in. It counts from idle, so it is never added to the time
     that the judge takes; where nobody sits nothing waits.
     """
-    w = World(tmp_path, "[judge]\nfeedback_delay_s = 60\n")
+    w = World(tmp_path)
     await w.host.connect(await w.sim.start(), mode)
     w.llm.add(INCOMPLETE)
     await w.judging()
@@ -69,9 +69,11 @@ async def test_feedback_leaves_some_time_after_idle(
 @pytest.mark.shows("I11")
 async def test_who_steps_in_meanwhile_ends_the_wait(tmp_path: Path) -> None:
     """The feedback is not sent, and the person's own turn is judged at once, not when the time is up."""
-    async with World(tmp_path, "[judge]\nfeedback_delay_s = 60\n").running("tui") as w:
+    async with World(tmp_path).running("tui") as w:
         w.llm.add(INCOMPLETE)
-        await w.asked()
+        await w.judging()
+        w.clock.advance(-58)  # a minute and not two seconds, on a busy machine
+        w.llm.hold.set()
         await w.until(w.sim.daemon.world.outbox.open)
         w.llm.add(COMPLETE)
         await w.asked(asks="What does it do?")
@@ -563,10 +565,10 @@ async def test_own_prompts_and_project_rules_reach_the_judge(
 
 @pytest.mark.shows("I2")
 async def test_feedback_that_only_a_model_wants_gets_a_second_look(tmp_path: Path) -> None:
-    """Where the setting wants one, the stop was defended: a toast names what was found, and nobody is
+    """Where the judge is a small model and the stop was defended: a toast names what was found, and nobody is
     prompted.
     """
-    async with World(tmp_path, "[judge]\nsecond_look = 'always'").running() as w:
+    async with World(tmp_path, "[fast]\nmodels = 'script'").running() as w:
         w.llm.add(INCOMPLETE)
         w.llm.second = {"defended": True, "reasons": "It was optional."}
         await w.turn()

@@ -181,7 +181,7 @@ def test_no_second_look_where_nothing_unproven_is_sent(first: dict[str, Any]) ->
 
 
 def test_the_second_look_can_be_switched_off() -> None:
-    """`judge.second_look = "never"` saves the call."""
+    """A strong judge is not asked twice."""
     opinion, asked = driven(
         judge(make_case(evidence=QUIET), second_look=lambda provider, model: False), UNPROVEN
     )

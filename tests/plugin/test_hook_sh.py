@@ -564,15 +564,15 @@ def test_the_end_of_a_session_starts_nothing(asleep: Hook) -> None:
     assert starts(asleep) == []
 
 
-@pytest.mark.parametrize("noted", ["", "REFLECTD_HEADLESS", "REFLECTD_CLAUDE_CODE_HEADLESS", "config.toml"])
+@pytest.mark.parametrize("noted", ["", "REFLECTD_HEADLESS", "REFLECTD_RUN_HEADLESS", "config.toml"])
 def test_a_session_that_nobody_wants_judged_starts_nothing(asleep: Hook, noted: str) -> None:
     """`claude -p` starts the daemon only where the setting, or its variable, may be on."""
     asleep.env |= {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
     config = asleep.root / ".config" / "reflectd" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text("[claude_code]\n  # headless = true\nheadless = false\nstrict = true")
+    config.write_text("[run]\n  # headless = true\nheadless = false\n[claude_code]\nstrict = true")
     if noted == "config.toml":
-        config.write_text("[claude_code]\n  headless = true")
+        config.write_text("[run]\n  headless = true")
     elif noted:
         asleep.env[noted] = "1"
     with asleep.daemon():

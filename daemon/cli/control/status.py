@@ -155,7 +155,7 @@ def _problems(status: Json, paint: Paint) -> list[Row]:
     rows += [
         ("month", f"about {m['expected']:.2f} {m['currency']} at its end, {over}")
         for m in status["month"]
-        if (over := dear(m, status["limits"]))
+        if (over := dear(m))
     ]
     dead = status["dead_letters"]
     if dead["count"]:

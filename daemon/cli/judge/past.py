@@ -258,7 +258,7 @@ class Judging:
         self._second_look = partial(needs_second_look, settings)
         self._models = {name: getattr(settings, name.replace("-", "_")).model for name in MODELS}
         self._own = templates("")
-        known = (self._own, self._judge.second_look, self._judge.max_attempts)
+        known = (self._own, self._judge.max_attempts)
         self._by = f"{__version__} {sha256(repr(known).encode()).hexdigest()[:16]}"
 
     def by(self, judge: str) -> str:

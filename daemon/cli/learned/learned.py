@@ -393,14 +393,8 @@ def reported(args: argparse.Namespace) -> int:
         )
     if not records:
         lines.append("  no session was given a point or a lesson yet")
-    if about.kind != "lesson":
-        lines += [
-            "",
-            *paint.row(
-                "  all points    ", f"with {_side(found['points'])}, held out {_side(found['held_out'])}"
-            ),
-        ]
-    lines += paint.row("  ", found["shows"])
+    else:
+        lines += paint.row("  ", found["shows"])
     print("\n".join(lines))
     return 0
 

@@ -6,9 +6,9 @@ place loads nothing any more. The copy stays where it is. ``setup`` makes it; ``
 one by one, the one that the host reads first as the last. ``Unavailable`` when the file system refuses.
 
 The copy for Claude Code follows the person's settings: it has the mod, which runs with all their rights,
-only with ``claude_code.mod``; our MCP server, whose tools cost tokens, only with ``claude_code.mcp``; and a
-hook at each tool call, for lessons that were chosen after the prompt, only where lessons are given, because a
-hook that does nothing costs time too. ``refresh_all`` runs where a setting changes and where a daemon starts.
+only with ``claude_code.mod``; and a hook at each tool call, for lessons that were chosen after the prompt,
+only where lessons are given, because a hook that does nothing costs time too. ``refresh_all`` runs
+where a setting changes and where a daemon starts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 MOD: Final = Path("hooks", "register.js")
 HOOKS: Final = Path("hooks", "hooks.json")
-MCP: Final = Path(".mcp.json")
-MCP_COMMAND: Final = ("reflectd", "mcp")  # the agent finds it on PATH, as its hooks do
 EVENT: Final = "PreToolUse"
 State = Literal["missing", "current", "different", "linked"]
 SHIPPED: Final = {
@@ -132,10 +130,6 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
     hooks = wanted[HOOKS].data
     late = settings.memory.enabled and settings.offer.enabled
     wanted[HOOKS] = wanted[HOOKS]._replace(data=hooks_json(hooks, mod=settings.claude_code.mod, late=late))
-    if settings.claude_code.mcp:
-        server = {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:])}
-        data = json.dumps({"mcpServers": {"reflectd": server}}, indent=2).encode() + b"\n"
-        wanted = {MCP: _File(data, 0o644), **wanted}
     return wanted
 
 

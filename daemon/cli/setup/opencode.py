@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 HOST = "opencode"
 NAMES = ("opencode.json", "opencode.jsonc")
-SERVER = ("mcp", "reflectd")  # our MCP server
 NEW_FILE = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 SHIM_MARK = b"reflectd.loaded"  # stands in our plugin's source and bundle, whatever the file's name is
 # The npm name, or a path into the data folder, an installed package (whose older name was `daemon`), a
@@ -65,7 +64,7 @@ def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], da
         report = _remove(env, file, old, mine, force=args.force, dry_run=args.dry_run)
         _drop_copy(args, env, folder)
         return replace(report, line=report.line or line, warnings=warnings)
-    action, text = _edit(file, old, line, mine, args.mcp)
+    action, text = _edit(file, old, line, mine)
     if action != "unchanged":
         check_editable(file, force=args.force)
     copied = not args.dry_run and not args.spec and copies.refresh(env, HOST, make=True)
@@ -89,8 +88,8 @@ def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
     return [*with_ours, *with_list, *there, *files][0]
 
 
-def _edit(file: Path, old: str, line: str, mine: list[str], wants_mcp: bool | None) -> tuple[Action, str]:
-    """The step, and the new text. ``wants_mcp``: None leaves our MCP server as it is."""
+def _edit(file: Path, old: str, line: str, mine: list[str]) -> tuple[Action, str]:
+    """The step, and the new text."""
     from ...files.jsonc import add_plugin, replace_plugin
 
     action: Action = "replaced" if mine else "added"
@@ -100,32 +99,7 @@ def _edit(file: Path, old: str, line: str, mine: list[str], wants_mcp: bool | No
         action, text = "created", add_plugin(NEW_FILE, line)
     else:
         text = replace_plugin(old, mine.__contains__, line) if mine else add_plugin(old, line)
-    try:
-        text = _with_server(text, wants_mcp)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed") from error
     return ("unchanged", old) if text == old else (action, text)
-
-
-def _with_server(text: str, wanted: bool | None) -> str:
-    """The settings with or without our MCP server; None leaves it as it is. An entry of the same name that
-    starts another program is left alone. Raises ``UserError``.
-    """
-    from ...files.jsonc import put, read, take
-
-    if wanted is None:
-        return text
-    entry = read(text, SERVER).get(SERVER[0], {}).get(SERVER[1])
-    command = list(copies.MCP_COMMAND)
-    if entry is not None and not (isinstance(entry, dict) and entry.get("command") == command):
-        if wanted:
-            raise UserError(f"another MCP server is called {SERVER[1]!r}: rename it, then run this again")
-        return text
-    return (
-        put(text, SERVER, {"type": "local", "command": command, "enabled": True})
-        if wanted
-        else take(text, SERVER)
-    )
 
 
 def _remove(
@@ -173,9 +147,9 @@ def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> s
         return None
     if untouched and data is not None:
         text = data.decode()
-        if not any(spec_of(entry) in mine for entry in plugins(text)) and _with_server(text, False) == text:
+        if not any(spec_of(entry) in mine for entry in plugins(text)):
             return text
-    text = _with_server(remove_plugin(old, mine.__contains__), wanted=False)
+    text = remove_plugin(old, mine.__contains__)
     made, oldest = edit.first(env, file)
     if not plugins(text) and (made or (oldest is not None and KEY not in read(oldest.decode()))):
         text = take(text, (KEY,))  # a list that setup made

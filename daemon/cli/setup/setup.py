@@ -43,7 +43,6 @@ OF_ONE: Final = {
     "dir": ("opencode",),
     "spec": ("opencode",),
     "reflect": ("claude-code",),
-    "mcp": ("opencode", "claude-code"),
 }
 """Flags that need an agent's name, and the agents that have them."""
 OF_CLAUDE_CODE: Final = ("mod", "judge")
@@ -101,7 +100,6 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     where.add_argument("--project", action="store_true", help="in this folder only")
     where.add_argument("--dir", metavar="DIR", help="opencode: in that folder only")
     for flag, text in (
-        ("--mcp", "let the agent search and keep lessons itself, over MCP"),
         ("--mod", "Claude Code: with or without the plugin's mod, which runs with your rights"),
         ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {claude_code.FULL}"),
     ):
@@ -138,7 +136,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--status is about all agents: leave out the agent's name")
     if args.status and args.yes:
         raise UserError("--yes is not allowed with --status")
-    for key in ("learning", "judge", "mcp", "mod", "reflect"):
+    for key in ("learning", "judge", "mod", "reflect"):
         given = getattr(args, key)
         if given is not None and (back or args.status):
             flag = f"--{'no-' if given is False else ''}{key}"
@@ -150,13 +148,6 @@ def _check(args: argparse.Namespace) -> None:
             )
     if args.host == opencode.HOST and any(getattr(args, key) is not None for key in OF_CLAUDE_CODE):
         raise UserError("--mod and --judge are for Claude Code: `reflectd setup claude-code`")
-    if args.mcp:
-        from importlib.util import find_spec
-
-        if find_spec("mcp") is None:
-            raise UserError(
-                "the extra [mcp] is not installed: pip install 'reflectd[mcp]'. Nothing was changed"
-            )
 
 
 def _status(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[dict[str, Any], int]:
@@ -208,8 +199,6 @@ def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]
         values |= judge.given(args.judge, env)
     if args.mod is not None:
         values["claude_code.mod"] = args.mod
-    if args.mcp is not None and args.host != opencode.HOST:
-        values["claude_code.mcp"] = args.mcp
     return values
 
 
@@ -424,7 +413,7 @@ def _judge(state: Written, env: Mapping[str, str]) -> dict[str, Any]:
 def _report(
     report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], values: Mapping[str, Value]
 ) -> dict[str, Any]:
-    parts = [key for key in ("claude_code.mod", "claude_code.mcp") if key in values]
+    parts = [key for key in ("claude_code.mod",) if key in values]
     return {
         "file": str(report.file),
         "changed": report.action != "unchanged",
@@ -457,7 +446,7 @@ def _tell_next(
     where = paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False)
     if not back and (offer := offer_here(settings, where)):
         say(offer)
-    unused = {"claude_code.mod", "claude_code.mcp"}  # by the daemon
+    unused = {"claude_code.mod"}  # by the daemon
     old = state.changed - unused and status(paths.find_socket(where), 1.0)
     steps = ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []

@@ -132,7 +132,7 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     if found["agent"]["tokens"]:
         shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
     sums = found["spent_24h"], found["asked_24h"]
-    last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], found["limits"], paint)]
+    last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], paint)]
     return [f"Cost of judging: {what}{when}", *shown, *last]
 
 
@@ -172,11 +172,11 @@ def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
     ]
 
 
-def _month(months: list[Json], limits: Json, paint: Paint) -> list[str]:
+def _month(months: list[Json], paint: Paint) -> list[str]:
     """This month's cost and expected cost, a line for each currency."""
     told = []
     for m in months:
-        over = f", {more}" if (more := dear(m, limits)) else ""
+        over = f", {more}" if (more := dear(m)) else ""
         said = f"{m['so_far']:.2f} {m['currency']} so far, about {m['expected']:.2f} at its end{over}"
         told += paint.row("this month     ", paint(said, "yellow") if over else said)
     return told

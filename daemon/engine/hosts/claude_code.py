@@ -158,7 +158,7 @@ class ClaudeCode(Hooked[_Known]):
         if event in FROM_MOD:
             return await self._from_mod(hook)
         settings = self._world.project(hook.directory)
-        if not settings.enabled or (hook.one_shot and not (hook.headless or settings.claude_code.headless)):
+        if not settings.enabled or (hook.one_shot and not (hook.headless or settings.run.headless)):
             return NOTHING
         if event == "Stop" and strict != (settings.claude_code.strict or hook.one_shot):
             return NOTHING  # the other one of the two Stop hooks counts

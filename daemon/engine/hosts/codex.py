@@ -92,7 +92,7 @@ class Codex(Hooked[_Known]):
             if known.source or hook.event != "SessionStart":
                 break
             await asyncio.sleep(FIRST_LOOK_S)
-        if not settings.enabled or (known.one_shot and not (hook.headless or settings.codex.headless)):
+        if not settings.enabled or (known.one_shot and not (hook.headless or settings.run.headless)):
             return NOTHING
         self._sessions[hook.session] = known
         if hook.rollout:

@@ -235,9 +235,6 @@ class Playbook(Feature):
         read = self._read.get(s.directory)
         if read is None or not read.project or not moment.begins or not self.gives(s.directory):
             return ()
-        if held_out(s.id, self._world.settings.playbook.holdout_percent):
-            self._world.later(injections.hold_out(s.id, read.project, self._world.clock.now_ms()))
-            return ()
         return [
             Offer(
                 id=f"point:{p['name']}:{known_as(p['text'])[:16]}",
@@ -596,8 +593,3 @@ def near(rows: Sequence[Sequence[float]], threshold: float) -> tuple[tuple[int, 
     return tuple(
         (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
     )
-
-
-def held_out(session: str, percent: int) -> bool:
-    """Says whether this session is one of those that are offered no points. The same answer each time."""
-    return bool(percent) and int(sha256(session.encode()).hexdigest()[:8], 16) % 100 < percent

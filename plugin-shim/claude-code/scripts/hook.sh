@@ -154,11 +154,10 @@ find_program() {
 is_wanted() {
     if [ "$mode" = codex ]; then
         case $(ps -o args= -p "$PPID") in *' exec '*) ;; *) return 0 ;; esac
-        case ${headless:-${REFLECTD_CODEX_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
     else
         is_headless || return 0
     fi
-    case ${headless:-${REFLECTD_CLAUDE_CODE_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
+    case ${headless:-${REFLECTD_RUN_HEADLESS-}} in 1 | true | yes | on) return 0 ;; esac
     case ${XDG_CONFIG_HOME-} in /*) config=$XDG_CONFIG_HOME ;; *) config=$home/.config ;; esac
     config=$config/reflectd/config.toml
     [ -f "$config" ] || return 1

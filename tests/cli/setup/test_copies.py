@@ -141,18 +141,13 @@ def test_an_edited_settings_file_counts_from_the_next_restart_on(box: Sandbox) -
 
 
 def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None:
-    """Without the mod no code of it is on the disk; a line with a mistake beside it changes nothing in that.
-    The server is named only on request.
-    """
+    """Without the mod no code of it is on the disk, also beside a line with a mistake."""
     folder = copy_of(box, "claude-code")
     said(reflectd(box, "setup", "claude-code"), 0)
     assert (folder / copies.MOD).is_file()
-    assert not (folder / copies.MCP).exists()
-    said(reflectd(box, "setup", "claude-code", "--no-mod", "--mcp"), 0, "claude_code.mod = false")
+    said(reflectd(box, "setup", "claude-code", "--no-mod"), 0, "claude_code.mod = false")
     assert not (folder / copies.MOD).exists()
     assert "modules" not in hooks(folder)
-    server = {"command": "reflectd", "args": ["mcp"]}
-    assert json.loads((folder / copies.MCP).read_text()) == {"mcpServers": {"reflectd": server}}
     with (box.home / ".config" / "reflectd" / "config.toml").open("a") as file:
         file.write("\n[memory]\ncolour = 3\nenabled = true\n")
     assert copies.refresh_all(box.env()) == ["claude-code"]
@@ -161,7 +156,6 @@ def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None
     (box.home / ".config" / "reflectd" / "config.toml").unlink()
     said(reflectd(box, "setup", "claude-code", "--mod"), 0)
     assert (folder / copies.MOD).is_file()
-    assert not (folder / copies.MCP).exists()
 
 
 @pytest.mark.parametrize("data", ["/x", "/", "relative"])

@@ -16,7 +16,7 @@ import pytest
 
 from daemon import paths
 from daemon.cli.main import Parser, WrongArguments
-from daemon.cli.setup import copies, setup
+from daemon.cli.setup import setup
 from daemon.files.jsonc import plugins
 
 STALE = "file:///old/venv/lib/python3.11/site-packages/daemon/shims/opencode/index.ts"
@@ -514,38 +514,3 @@ def test_setup_says_who_judges_and_what_it_may_cost(desk: Desk, provider: str, s
     desk.env["REFLECTD_JUDGE_PROVIDER"] = provider
     assert desk() == 0
     assert said in desk.out
-
-
-def test_opencode_has_an_entry_only_when_asked(desk: Desk) -> None:
-    """Beside the plugin's line; every other byte stays, and `--no-mcp` and `--remove` take it away again."""
-    file = desk.write("opencode.json", '{\n  // mine\n  "theme": "dark"\n}\n')
-    before = file.read_text()
-    assert desk() == 0
-    without = file.read_text()
-    assert '"mcp"' not in without
-    assert desk("--mcp", "--dry-run") == 0
-    assert file.read_text() == without
-    assert desk("--mcp") == 0
-    assert (
-        f'"reflectd": {json.dumps({"type": "local", "command": list(copies.MCP_COMMAND), "enabled": True})}'
-        in (file.read_text())
-    )
-    assert desk() == 0
-    assert '"mcp"' in file.read_text()
-    assert desk("--no-mcp") == 0
-    assert file.read_text() == without
-    assert desk("--mcp") == 0
-    assert desk("--remove") == 0
-    assert file.read_text() == before
-
-
-def test_anothers_server_of_that_name_is_left_alone(desk: Desk) -> None:
-    """It is an error to ask for ours then, and `--remove` does not touch it."""
-    text = '{"mcp": {"reflectd": {"type": "local", "command": ["other"]}}}\n'
-    file = desk.write("opencode.json", text)
-    assert desk("--mcp") == 2
-    assert "another MCP server is called 'reflectd'" in desk.err
-    assert file.read_text() == text
-    assert desk() == 0
-    assert desk("--remove") == 0
-    assert file.read_text() == text

@@ -11,9 +11,8 @@ import pytest
 from daemon.core.errors import BadReply, Unavailable
 from daemon.engine import offering
 from daemon.learning import tables
-from daemon.learning.playbook.feature import Playbook, held_out
+from daemon.learning.playbook.feature import Playbook
 from daemon.learning.playbook.points import Point
-from daemon.learning.records import compared
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.section import Document
@@ -131,21 +130,6 @@ async def test_the_agents_words_stay(site: Site) -> None:
     assert json.loads(body)["cited"] == ["oth-001", "oth-7"]
 
 
-@pytest.mark.shows("LEARN-20")
-async def test_a_session_that_is_held_out_is_given_nothing(tmp_path: Path) -> None:
-    """`playbook.holdout_percent`: always the same sessions."""
-    assert not any(held_out(f"s{i}", 0) for i in range(100))
-    out = [i for i in range(1_000) if held_out(f"s{i}", 20)]
-    assert 140 < len(out) < 260
-    site = Site(tmp_path, ON + "holdout_percent = 20\n")
-    await site.start()
-    site.vouched(TEXT)
-    assert (await site.opens(f"s{out[0]}"))[1] == ""
-    inside = next(i for i in range(1_000) if i not in out)
-    assert TEXT in (await site.opens(f"s{inside}"))[1]
-    await site.sim.stop()
-
-
 async def test_a_person_approves_or_dismisses_what_waits(site: Site) -> None:
     """A yes counts at once, whoever confirms it or not, and protects the point; a no is for good."""
     other = "Views convert dates to the zone of the reader."
@@ -244,22 +228,3 @@ async def test_what_cannot_be_recorded_is_not_given(site: Site) -> None:
     assert (await site.opens("s1"))[1] == ""
     site.sim.daemon.db.commit = commit  # type: ignore[method-assign]
     assert TEXT in (await site.opens("s2"))[1]
-
-
-@pytest.mark.shows("LEARN-20")
-@pytest.mark.parametrize(
-    ("given", "held", "said"),
-    [
-        ((100, 95), (0, 0), "so no cause is shown"),
-        ((9, 9), (100, 40), "too few"),
-        ((100, 95), (9, 0), "too few"),
-        ((100, 55), (100, 50), "no difference"),
-        ((100, 95), (100, 40), "more often"),
-        ((100, 40), (100, 95), "less often"),
-    ],
-)
-def test_no_more_is_claimed_than_the_numbers_carry(
-    given: tuple[int, int], held: tuple[int, int], said: str
-) -> None:
-    """Few tasks, nobody held out, intervals that overlap: nothing is said. Else in both directions."""
-    assert said in compared(*given, *held)
