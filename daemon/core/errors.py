@@ -65,13 +65,12 @@ class Unavailable(ReflectdError):
         message: str,
         fault: Fault = "",
         retry_after_s: float | None = None,
-        usage: Usage | None = None,
         limit: Skip | None = None,
     ) -> None:
         super().__init__(message)
         self.fault: Fault = fault
         self.retry_after_s = retry_after_s
-        self.usage = usage
+        self.usage: Usage | None = None
         self.limit = limit
 
 

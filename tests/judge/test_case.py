@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from daemon.core.transcript import Message, Todo, ToolCall, Transcript
 from daemon.evidence.activity import MAX_COMMAND
 from daemon.evidence.outputs import MAX_LINE
-from daemon.judge.case import FINAL_CHARS, make_case
+from daemon.judge.case import FINAL_CHARS, Case, make_case
 from daemon.redact import redact
 from daemon.testing import TEMPLATES
 from tests.support.hosts.tales import TALES
@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 TOKEN = "ghp_" + "a1B2c3D4" * 5
 
 
+def case_of(transcript: Transcript, **more: Any) -> Case:
+    return make_case(transcript, **({"at": 1, "nonce": "n", "templates": TEMPLATES} | more))
+
+
 @pytest.mark.shows("I46")
 def test_secrets_are_gone_everywhere() -> None:
     """Request, answer, rows, project rules and the transcript kept with the case."""
     deploy = bash(f"GITHUB_TOKEN={TOKEN} ./deploy.sh", f"using {TOKEN}")
     said = task(f"Deploy with {TOKEN}", deploy, final=f"Deployed with {TOKEN}.")
-    case = make_case(said, at=1, nonce="n", templates=TEMPLATES, project=f"Use {TOKEN}.")
+    case = case_of(said, project=f"Use {TOKEN}.")
     assert TOKEN not in repr(case)
     assert "Deploy with" in case.requests[0]
 
@@ -41,7 +45,7 @@ def test_earlier_requests_are_context() -> None:
     ends = [Message(f"e{i}", "assistant", i, "ok", finish="stop") for i in range(9)]
     before = tuple(m for pair in zip(old, ends, strict=True) for m in pair)
     said = task(("Add a page", "with tests"), final="Done.")
-    case = make_case(replace(said, messages=before + said.messages), at=1, nonce="n", templates=TEMPLATES)
+    case = case_of(replace(said, messages=before + said.messages))
     assert case.requests[-1] == "with tests"
     assert len(case.earlier) <= 5
     assert set(case.earlier) <= {f"old {i}" for i in range(9)}
@@ -60,14 +64,14 @@ def test_points_are_cited_in_whatever_the_agent_wrote_for_the_task() -> None:
         Message("a2", "assistant", 4, "So far: [pat-013].", summary=True),
         Message("a3", "assistant", 5, "Done, as [ctx-003] and [pat-001] want.", finish="stop"),
     )
-    case = make_case(Transcript("s", messages), at=1, nonce="n", templates=TEMPLATES)
+    case = case_of(Transcript("s", messages))
     assert case.cited == ("pat-001", "ctx-003", "mis-002")
 
 
 def test_nothing_to_judge() -> None:
     """Without a person's message or an answer there is no case: the guards see to that before."""
     with pytest.raises(ValueError, match="a human message and an answer"):
-        make_case(Transcript("s"), at=1, nonce="n", templates=TEMPLATES)
+        case_of(Transcript("s"))
 
 
 def pieces(secret: str) -> list[str]:
@@ -101,11 +105,8 @@ def test_no_secret_is_in_a_prompt(token: str, cut: int) -> None:
     )
     said = task((f"Fix {line}", text), *calls, final=text, todos=(Todo(line, "pending"),))
     earlier = (Message("o", "user", 0, text, human=True), Message("q", "assistant", 0, text, finish="stop"))
-    case = make_case(
+    case = case_of(
         replace(said, messages=earlier + said.messages),
-        at=1,
-        nonce="n",
-        templates=TEMPLATES,
         open_items=(redact(line),),
         project=text,
     )
@@ -124,7 +125,7 @@ def test_no_value_under_a_telling_name_is_in_a_prompt(line: str) -> None:
         edit("src/a.py", line, f"{line}\n"),
         write("src/b.py", f"{line}\n"),
     )
-    shown = first_prompt(make_case(task("Fix it", *calls), at=1, nonce="n", templates=TEMPLATES)).text
+    shown = first_prompt(case_of(task("Fix it", *calls))).text
     assert "hunter" not in shown
     assert "aHVudGVy" not in shown
 
@@ -137,9 +138,7 @@ def test_a_private_key_is_in_no_prompt() -> None:
         write("key.pem", PEM),
         edit("a.py", "x", PEM),
     )
-    shown = first_prompt(
-        make_case(task("Fix it", *calls, final=PEM), at=1, nonce="n", templates=TEMPLATES)
-    ).text
+    shown = first_prompt(case_of(task("Fix it", *calls, final=PEM))).text
     assert not [line for line in PEM_BODY.split("\n") if len(line) > 8 and line in shown]
 
 
@@ -154,7 +153,7 @@ def test_a_follow_up_stands_with_the_question_that_it_answers(kind: type[Tale]) 
     tale.types("Good point, both are required")
     tale.edits("form.html", "<input>", "<input required>")
     tale.says("Done.")
-    case = make_case(tale.transcript(), at=1, nonce="n", templates=TEMPLATES)
+    case = case_of(tale.transcript())
     assert (
         "(the agent had said) Which fields are required, e-mail or phone?\nM1: Good point"
         in first_prompt(case).text
@@ -168,7 +167,7 @@ def test_a_question_by_a_tool_stands_with_its_answer(kind: type[Tale]) -> None:
     tale.types("Add a contact form")
     tale.asks("Shall the phone be checked, too?", "Only its length")
     tale.says("Done.")
-    text = first_prompt(make_case(tale.transcript(), at=1, nonce="n", templates=TEMPLATES)).text
+    text = first_prompt(case_of(tale.transcript())).text
     assert 0 < text.index("Shall the phone be checked, too?") < text.index("Only its length")
 
 
@@ -183,7 +182,7 @@ def test_what_was_typed_stays_word_for_word(kind: type[Tale]) -> None:
     tale.runs("true")
     tale.types("With tests.")
     tale.says("Done.")
-    text = first_prompt(make_case(tale.transcript(), at=1, nonce="n", templates=TEMPLATES)).text
+    text = first_prompt(case_of(tale.transcript())).text
     for i, said in enumerate(
         ("The login times out, and the logout too. Please fix.", "can you fix both", "With tests."), 1
     ):
@@ -196,11 +195,8 @@ def test_earlier_rounds_are_a_line_each() -> None:
     order = Message(
         "o", "user", 8, "## Reflection-3: Task Incomplete (HIGH)\n\nRun the\ntests.\n\nGo on.", order="rfl_1"
     )
-    case = make_case(
+    case = case_of(
         replace(said, messages=(*said.messages[:-1], order, said.messages[-1])),
-        at=1,
-        nonce="n",
-        templates=TEMPLATES,
     )
     assert case.rounds == ("round 1: Run the tests.",)
 
@@ -225,7 +221,7 @@ def test_no_output_leaves_its_fence(kind: type[Tale]) -> None:
     honest.says("Done.")
     heads = []
     for told in (tale, honest):
-        text = first_prompt(make_case(told.transcript(), at=1, nonce=nonce, templates=SHIPPED)).text
+        text = first_prompt(case_of(told.transcript(), nonce=nonce, templates=SHIPPED)).text
         heads.append([line for line in text.splitlines() if line.startswith(("--- ", "The marker"))])
         assert not [line for line in text.splitlines() if line.startswith("A99")]
     assert heads[0] == heads[1]
@@ -235,6 +231,6 @@ def test_equal_secrets_look_equal_to_the_judge() -> None:
     """The key that was set and the key that was sent have one number, in the request and in outputs."""
     key = "ghp_" + "a1B2" * 9
     said = task(f"Use {key}", bash(f"echo {key}", f"sent {key}\nthen ghp_{'c3D4' * 9}"))
-    text = first_prompt(make_case(said, at=1, nonce="n", templates=TEMPLATES)).text
+    text = first_prompt(case_of(said)).text
     assert text.count("[redacted:github-1:40-characters]") >= 2
     assert "[redacted:github-2:40-characters]" in text

@@ -21,16 +21,6 @@ from daemon.testing import make_case
         ("deploy it", False),
         ("a", False),
         ("", False),
-    ],
-)
-def test_citations(cites: str, *, found: bool) -> None:
-    """An item counts when it names a row or quotes the request word for word."""
-    assert is_cited(Missing("x", cites), make_case()) is found
-
-
-@pytest.mark.parametrize(
-    ("cites", "found"),
-    [
         ("M1", True),
         ("M2", False),
         ("A3", True),
@@ -40,8 +30,10 @@ def test_citations(cites: str, *, found: bool) -> None:
         ("see A2: red", True),
     ],
 )
-def test_messages_and_calls_can_be_cited(cites: str, *, found: bool) -> None:
-    """``M1`` is the first message of the task, ``A3`` its third call, ``A3.2`` a call of its sub-agent."""
+def test_citations(cites: str, *, found: bool) -> None:
+    """An item counts when it names a row, quotes the request word for word, or names a message (``M1``), a
+    call (``A3``), a call of a sub-agent (``A3.2``).
+    """
     assert is_cited(Missing("x", cites), make_case()) is found
 
 

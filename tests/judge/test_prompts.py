@@ -77,13 +77,6 @@ def test_a_pasted_text_is_no_other_message() -> None:
     assert [line for line in lines if line.startswith(("M2", "A1", "E9"))] == []
 
 
-def test_short_words_of_the_person_stay_word_for_word() -> None:
-    """ "Please fix." and "With tests." are not distilled away."""
-    requests = ("The login times out. Please fix.", "With tests.", "can you fix both")
-    text = first_prompt(make_case(requests=requests)).text
-    assert all(f"M{i}: {said}" in text for i, said in enumerate(requests, 1))
-
-
 @pytest.mark.shows("I27")
 def test_data_with_braces_and_fences_stays_data() -> None:
     """Braces and template names in the data are not filled in again."""
