@@ -14,6 +14,7 @@ import os
 import secrets
 import signal
 import time
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -131,7 +132,10 @@ class Daemon:
             )
         self._settings_folder = paths.config_file(os.environ).parent
         trust = Trust(where.state_dir / TRUST_FILE, self.clock)
-        sessions = Sessions(self.db, self._unreadable)
+        error = self._log.error
+        sessions = Sessions(
+            self.db, partial(error, "a stored session cannot be read; it is kept aside and begun anew")
+        )
         instances = Instances(secrets.token_hex(4))
         models = Models(self.db, sessions, instances, self.clock, self._log, tasks.spawn)
         calls = models.calls(settings, keys or Keys(), where.judge_folder, provider)
@@ -141,8 +145,10 @@ class Daemon:
             clock=self.clock,
             db=self.db,
             sessions=sessions,
-            outbox=Outbox(self.db, self._unreadable_order),
-            verdicts=Verdicts(self.db, self._unreadable_verdict),
+            outbox=Outbox(self.db, partial(error, "a stored order cannot be read; it is not sent")),
+            verdicts=Verdicts(
+                self.db, partial(error, "a stored verdict cannot be read; it is left as it is")
+            ),
             ledger=Ledger(self.db),
             calls=calls,
             dead_letters=DeadLetters(self.db),
@@ -261,17 +267,6 @@ class Daemon:
                 await engine.filing.drain()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=1.0)
-
-    def _unreadable(self, session: str, error: str) -> None:
-        self._log.error(
-            "a stored session cannot be read; it is kept aside and begun anew", session=session, error=error
-        )
-
-    def _unreadable_verdict(self, _session: str, error: str) -> None:
-        self._log.error("a stored verdict cannot be read; it is left as it is", error=error)
-
-    def _unreadable_order(self, order: str, error: str) -> None:
-        self._log.error("a stored order cannot be read; it is not sent", order=order, error=error)
 
     async def _tick(self) -> None:
         """Clock jumps (sleep), idle exit, files that could not be written, processes that are gone."""

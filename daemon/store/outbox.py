@@ -1,5 +1,8 @@
-"""stale | failed | expired. The id is derived from session, turn and cause, so one turn never holds the same
-prompt twice, in spite of restarts and races: the primary key refuses the second.
+"""The outbox: orders stored with the decision that caused them.
+
+A row is pending, then sent, then done, stale, failed or expired. The id is derived from session, turn and
+cause, so one turn never holds the same prompt twice, in spite of restarts and races: the primary key refuses
+the second.
 """
 
 from __future__ import annotations
@@ -101,8 +104,8 @@ def prune(now: int) -> tuple[Statement, ...]:
 class Outbox:
     """The read side."""
 
-    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
-        """``on_unreadable``: told, once for each row, the order and the error (I43)."""
+    def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
+        """``on_unreadable``: told, once for each row, the ``order`` and the ``error`` (I43)."""
         self._db = db
         self._on_unreadable = on_unreadable
         self._told: set[str] = set()
@@ -139,7 +142,7 @@ class Outbox:
         except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
             if row[0] not in self._told and len(self._told) < TOLD:
                 self._told.add(row[0])
-                self._on_unreadable(row[0], str(e))
+                self._on_unreadable(order=row[0], error=str(e))
             return None
 
 

@@ -49,8 +49,8 @@ class Switched(Struct, frozen=True):
 class Sessions:
     """Get and put are synchronous (memory first); statements are handed to the caller's commit."""
 
-    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
-        """``on_unreadable``: told the session and the error when a stored row can't be read (I43)."""
+    def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
+        """``on_unreadable``: told the ``session`` and the ``error`` when a stored row can't be read (I43)."""
         self._db = db
         self._on_unreadable = on_unreadable
         self._memory: OrderedDict[str, Session] = OrderedDict()
@@ -276,7 +276,7 @@ class Sessions:
         """An unreadable row counts as none, but it is kept (I43)."""
         if session not in self._aside:
             self._aside[session] = body
-            self._on_unreadable(session, error)
+            self._on_unreadable(session=session, error=error)
 
     def aside(self, now: int) -> Statement:
         """Keep an unreadable row before it is written over."""

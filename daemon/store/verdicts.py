@@ -82,8 +82,8 @@ def prune(now: int) -> Statement:
 class Verdicts:
     """The read side."""
 
-    def __init__(self, db: Reads, on_unreadable: Callable[[str, str], None] = lambda *_: None) -> None:
-        """``on_unreadable``: told, once for each row, the session and the error (I43)."""
+    def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
+        """``on_unreadable``: told, once for each row, the ``error`` (I43)."""
         self._db = db
         self._on_unreadable = on_unreadable
         self._told: set[bytes] = set()
@@ -197,5 +197,5 @@ class Verdicts:
                 told = bytes(body) if isinstance(body, bytes) else repr(body).encode()
                 if told not in self._told and len(self._told) < TOLD:
                     self._told.add(told)
-                    self._on_unreadable("", str(e))
+                    self._on_unreadable(error=str(e))
         return found

@@ -260,7 +260,7 @@ def test_an_order_that_cannot_be_read_is_told_once_and_left(story: Path, tmp_pat
         c.execute("UPDATE outbox SET body = CAST('{' AS BLOB) WHERE id = (SELECT min(id) FROM outbox)")
     found, told = databases.Database(database, lambda: 77), list[str]()
     try:
-        orders = outbox.Outbox(found, lambda order, _: told.append(order))
+        orders = outbox.Outbox(found, lambda order, **_: told.append(order))
         everything = found.read("SELECT id FROM outbox ORDER BY id")
         assert orders.get(everything[0][0]) is None
         assert orders.get(everything[0][0]) is None

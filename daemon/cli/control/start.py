@@ -15,7 +15,7 @@ import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import __version__, config
 from ...client import request
@@ -29,21 +29,24 @@ from . import start_failure
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ...paths import Paths
 
-# What a restart of the running daemon would change: its program, and the settings that it read at its
-# start.
-#
-# Compares what the daemon says of itself (``GET /v1/status``) with this program and with the person's file.
-
+T = TypeVar("T")
 NAMED = 5
+WAIT_S = 30.0
+RESTART_S = 60.0
+RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended, and
+started in the background with the flags and the environment of this shell. A turn
+that is being judged meanwhile is judged again.
+
+exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
 
 
 def outdated(status: Mapping[str, Any]) -> list[str]:
-    """One sentence for each thing that the daemon has from before; none when a restart changes nothing. A
-    daemon of an older version may not tell all of it.
+    """One sentence for each thing that a restart of the daemon with this ``status`` would change: its
+    program, and the settings that it read at its start. A daemon of an older version may not tell all of it.
     """
     return [*_program(status), *_settings(status)]
 
@@ -75,17 +78,6 @@ def _settings(status: Mapping[str, Any]) -> list[str]:
 
 def _parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdecimal()]
-
-
-WAIT_S = 30.0
-RESTART_S = 60.0
-
-
-RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended, and
-started in the background with the flags and the environment of this shell. A turn
-that is being judged meanwhile is judged again.
-
-exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -203,14 +195,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _started_by_service(socket: Path) -> int:
-    end = time.monotonic() + WAIT_S
+    late = f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`"
+    running = _awaited(lambda: status(socket), WAIT_S, late)
+    say(f"reflectd {running['version']} started as a service (pid {running['pid']})")
+    return 0
+
+
+def _awaited(look: Callable[[], T | None], seconds: float, late: str) -> T:
+    """What ``look`` finds within so many seconds. Raises ``Unavailable`` with the words ``late``."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
-        running = status(socket)
-        if running is not None:
-            say(f"reflectd {running['version']} started as a service (pid {running['pid']})")
-            return 0
+        found = look()
+        if found is not None:
+            return found
         time.sleep(0.02)
-    raise Unavailable(f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`")
+    raise Unavailable(late)
 
 
 def status(socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
@@ -249,14 +248,8 @@ def end(where: Paths) -> int | None:
 
     lock = Lock(where.lock)
     os.kill(pid, signal.SIGTERM)
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
-        if lock.is_free():
-            return pid
-        time.sleep(0.02)
-    raise Unavailable(
-        f"reflectd (pid {pid}) still runs after {WAIT_S:.0f} s; `kill -9 {pid}` loses nothing stored"
-    )
+    late = f"reflectd (pid {pid}) still runs after {WAIT_S:.0f} s; `kill -9 {pid}` loses nothing stored"
+    return _awaited(lambda: pid if lock.is_free() else None, WAIT_S, late)
 
 
 def _end_service(where: Paths) -> int | None:
@@ -312,17 +305,14 @@ def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) ->
 
 def _another(where: Paths, before: dict[str, Any]) -> dict[str, Any]:
     """The new daemon's status. Raises ``Unavailable``."""
-    limit = time.monotonic() + RESTART_S
-    while time.monotonic() < limit:
+
+    def look() -> dict[str, Any] | None:
         now = status(find_socket(where))
-        if now is not None and _start_of(now) != _start_of(before):
-            return now
-        time.sleep(0.05)
-    raise Unavailable(f"the new daemon does not answer after {RESTART_S:.0f} s; see `reflectd logs`")
+        same = now is None or all(now.get(key) == before.get(key) for key in ("pid", "started_at"))
+        return None if same else now
 
-
-def _start_of(found: dict[str, Any]) -> tuple[object, object]:
-    return found["pid"], found.get("started_at")
+    late = f"the new daemon does not answer after {RESTART_S:.0f} s; see `reflectd logs`"
+    return _awaited(look, RESTART_S, late)
 
 
 def _was(before: dict[str, Any], now: dict[str, Any]) -> str:

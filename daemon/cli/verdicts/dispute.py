@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
@@ -138,9 +138,7 @@ def _list(args: argparse.Namespace) -> int:
     folder = CaseFolder(where.state_dir)
     cases = folder.list()
     if args.json:
-        print_json(
-            {"folder": str(folder.path), "cases": [to_builtins(c) | {"path": str(c.path)} for c in cases]}
-        )
+        print_json({"folder": str(folder.path), "cases": [asdict(c) | {"path": str(c.path)} for c in cases]})
         return 0
     if not cases:
         print(f"no cases in {folder.path}; `reflectd dispute` makes one")
