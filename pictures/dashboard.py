@@ -252,7 +252,7 @@ def _learned_before(project: Path, state: Path) -> None:
     """What the person and agents taught about one project: made up."""
     rules = LearnedRules(project, state, SystemClock())
     for text in ("Write commit messages in English", "Run make check before you say that it is done"):
-        rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
+        rules.learn(text, rules.place(), digest(rules.place().read()))
 
     with rules.journal.change() as draft:
         draft.journal["signals"].append({

@@ -48,7 +48,7 @@ def _by_keyword(said: Said, file: str) -> dict[str, Any] | None:
         "id": "",
         **typed(kind),  # type: ignore[arg-type] # a key of the table above
         "content": " ".join(candidate.text.split())[:MAX_CONTENT],
-        "context": candidate.quote(candidate.seen[0])["context"],
+        "context": candidate.quote()["context"],
         "severity": {"instruction": "high", "correction": "medium"}.get(kind, "low"),
         "timestamp": timestamp(said.at),
         "source_file": file,

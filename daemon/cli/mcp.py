@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     def rules() -> list[dict[str, Any]]:
         found = rules_at(settings, where, str(project)).look()
         own = [{"text": line.text, "active": True, "by_hand": True} for line in found.by_hand]
-        return [*(row_object(row, None) for row in found.rows if row.active), *own]
+        return [*(row_object(row, found) for row in found.rows if row.active), *own]
 
     serve(Bridge(where, project, rules))
     return 0

@@ -2,8 +2,7 @@
 
 A click does what ``reflectd learned`` and ``reflectd reflect`` do, by the same functions, and is refused with
 the same words: a text that was edited since the page was shown, a file that was, a hostile text. A suggestion
-of which a model said that it contradicts a rule, or for which there are two files, is decided in a terminal,
-where a person chooses; the page says why.
+of which a model said that it contradicts a rule is decided in a terminal; the page says why.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..core.errors import Rejected, Unavailable, UserError
-from ..core.given import known_as
 from ..engine.feature import Feature, Page, Route
 from ..engine.page import action, link, piece, row, section, when
 from ..files.project import find_project
 from .playbook.project_playbook import may_count
 from .records import NOBODY, Learned, Record, change_named, changes, settle
-from .rules.journal import against, dismiss, is_due, same
+from .rules.journal import against, same
 from .rules.learned_rules import LearnedRules
-from .rules.places import chosen as chosen_place
 from .texts import refusal
 
 if TYPE_CHECKING:
@@ -117,7 +114,7 @@ class LearnedPage(Feature):
         learned, r, mark = await self._meant(body)
         rules = learned.rules
         if r.suggested:
-            return await asyncio.to_thread(_dismissed, rules, r)
+            return _said(await asyncio.to_thread(rules.dismiss, [r.id], by=BY))
         if r.kind in {"rule", "preference"}:
             return _said(await asyncio.to_thread(rules.unlearn, r.id, mark, by=BY))
         settled = await self._settled(r, yes=False)
@@ -143,8 +140,7 @@ class LearnedPage(Feature):
                 raise Rejected(no_file or f"rules go into {now} by now: nothing was changed")
             if why := _objection(learned, r):
                 raise Rejected(f"{why}: nothing was changed")
-            place = next(p for p in rules.places() if p.name == file)
-            return _said(rules.learn(r.text, place, mark, signals=[r.id], by=BY))
+            return _said(rules.learn(r.text, rules.place(), mark, signals=[r.id], by=BY))
 
         if not r.suggested:
             raise Rejected(f"{r.id} is no suggestion")
@@ -317,13 +313,9 @@ def _said(done: Done) -> Json:
 def _rules_file(rules: LearnedRules) -> tuple[str, str]:
     """The file that a rule goes to, else why there is none that a click may write."""
     try:
-        places = rules.places()
-    except UserError as error:
+        return rules.place().name, ""
+    except (UserError, Unavailable) as error:
         return "", str(error)
-    place = chosen_place(places)
-    if place is None:
-        return "", f"rules can go into {' or '.join(p.name for p in places)}: choose in a terminal"
-    return place.name, ""
 
 
 def _objection(learned: Learned, r: Record) -> str:
@@ -339,14 +331,3 @@ def _objection(learned: Learned, r: Record) -> str:
     names = [n for s in look.journal["signals"] if s["id"] == r.id for n in against(s)]
     met = next((row for row in look.rows if row.active and row.id in names), None)
     return f"it contradicts {met.id}: {met.text!r}" if met is not None else ""
-
-
-def _dismissed(rules: LearnedRules, r: Record) -> Json:
-    """The suggestion is never made again."""
-    book = rules.journal
-    with book.change() as draft:
-        signal = next((s for s in draft.journal["signals"] if s["id"] == r.id and is_due(s)), None)
-        if signal is None or known_as(str(signal["content"])) != r.seen:
-            raise UserError(f"{r.id} is not suggested any more, or was changed: nothing was changed")
-        dismiss(draft.journal, [r.id], book.day())
-    return {"said": ". ".join((f"dismissed {r.id}; `reflectd reflect restore {r.id}`", *draft.told))}

@@ -24,7 +24,7 @@ from .playbook.project_playbook import OwnWords, never_again, take_back, vouch
 from .revisions import undone
 from .rules import preferences
 from .rules.journal import is_due, ranked
-from .rules.standing import NOTES, WORKSHOP, wear
+from .rules.standing import NOTES, WORKSHOP, contradicting
 from .texts import refusal
 
 if TYPE_CHECKING:
@@ -163,7 +163,6 @@ class Learned:
 
     def standing(self, *, soft: bool) -> list[Record]:
         """The rules that are active and those that were archived; with ``soft`` the preferences."""
-        today = self.rules.journal.day()
         signals = self.look.journal["signals"]
         vouched = preferences.vouched_for(self.rules.journal.state) if soft else {}
         found = []
@@ -171,11 +170,8 @@ class Learned:
             if row.soft is not soft:
                 continue
             facts = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
-            if row.active and row.mine:
-                worn = wear(row, signals, today)
-                often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
-                facts += [f"you contradicted it {often}"] if worn.contradicted else []
-                facts += [f"nobody confirmed it for {worn.days} days"] if worn.stale else []
+            if times := contradicting(row, signals).total():
+                facts += ["you contradicted it " + ("once" if times == 1 else f"{times} times")]
             if not row.active:
                 facts += [f"archived {row.archived}" if row.archived else "", row.reason]
             how, why = self._rule_reaches(row, vouched)
@@ -195,10 +191,10 @@ class Learned:
             return "Workshop gives it", ""
         if why := self.off["preference"] or refusal(row.text):
             return "", why
-        if known_as(row.text) not in vouched:
-            return "", "nobody here vouches for it: `reflectd trust` lets agents have it"
         if self._own.holds(row.text):
             return "", "AGENTS.md or CLAUDE.md says it already"
+        if known_as(row.text) not in vouched:
+            return "", "nobody here vouches for it: `reflectd trust` lets agents have it"
         return AT_START, ""
 
     def suggested(self) -> list[Record]:
@@ -247,11 +243,11 @@ class Learned:
 
     def reaches(self, kind: Kind, text: str, *, vouched: bool = True, harm: bool = False) -> tuple[str, str]:
         """How agents get a text of this kind, "" when none does; then why not."""
-        own = refusal(text) or ("" if vouched else NOBODY)
+        nobody = "" if vouched else NOBODY
         if kind == "point":  # a switch is said last: it can be set, a text can't
-            why = own or self._own.objection(text, harm) or self.off[kind]
+            why = self._own.objection(text, harm) or nobody or self.off[kind]
         else:
-            why = self.off[kind] or own
+            why = self.off[kind] or refusal(text) or nobody
         return ("" if why else CHOSEN if kind == "lesson" else AT_START), why
 
     def without_model(self) -> None:
@@ -310,7 +306,9 @@ def settle(rules: LearnedRules, r: Record, *, yes: bool, by: str = "you") -> Non
     """
     if r.kind == "lesson" or (r.key and yes):
         return
-    if r.key:
+    if r.suggested:
+        rules.dismiss([r.id], by=by)
+    elif r.key:
         never_again(rules.journal, r.text)
     elif yes:
         vouch(rules.playbook, {r.id: r.text})

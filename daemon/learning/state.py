@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "reflect"  # in the state folder
 LIMIT: Final = 256 * 1024 * 1024
-Name = Literal["cursors", "quotes", "candidates", "tombstones", "decided", "preferences", "proposals"]
+Name = Literal["cursors", "messages", "tombstones", "preferences", "proposals"]
 
 
 class ReflectState:

@@ -32,8 +32,7 @@ from tests.support.reflecting import (
 )
 
 pytestmark = pytest.mark.needs("claude")
-PROPOSE = bash("reflectd reflect propose --json")
-SCAN = bash("reflectd reflect scan --json")
+REFLECT = bash("reflectd reflect --json")
 ASK = "AskUserQuestion"
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 MISLEADING, ENDED = "Shall I go on with the tests?", "That is all I tried."
@@ -58,7 +57,7 @@ def yes(tui: ClaudeTui, question: str) -> None:
 def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer, version: Version) -> None:
     """In both versions the pattern is proposed, answered by the person, and written; nothing is judged."""
     said_before(own_box, STRICT)
-    llm.script(PROPOSE, asks(ASK), apply(bash), text("It is written."))
+    llm.script(REFLECT, asks(ASK), apply(bash), text("It is written."))
     with Daemon(own_box) as daemon, ClaudeTui(claude_of(own_box, llm, version)) as tui:
         tui.ask("/reflectd:reflect")
         tui.wait_for("Make it a rule in CLAUDE.md?")
@@ -84,7 +83,9 @@ def test_the_agent_words_what_no_model_read(own_box: Sandbox, llm: ModelServer) 
     person's yes writes the rule.
     """
     worked(own_box, "0-old-session", DAY, ("I set strict to false.", SAID), ("Done.", "Add a page"))
-    llm.script(SCAN, words_it(bash, "strict", STRICT.content), asks(ASK), apply(bash), text("It is written."))
+    llm.script(
+        REFLECT, words_it(bash, "strict", STRICT.content), asks(ASK), apply(bash), text("It is written.")
+    )
     with Daemon(own_box) as daemon, ClaudeTui(claude_of(own_box, llm)) as tui:
         tui.ask("/reflectd:reflect")
         tui.wait_for("Make it a rule in CLAUDE.md?")
@@ -105,7 +106,7 @@ def test_the_small_model_of_the_judge_reads_it(own_box: Sandbox, llm: ModelServe
     """The daemon asks it, once the person typed `/reflect`; what it words is asked about and written."""
     worked(own_box, "0-old-session", DAY, ("I set strict to false.", SAID))
     box_file = own_box.file("CLAUDE.md", "# Ours\n\nRun lint first.\n")
-    llm.script(SCAN, PROPOSE, asks(ASK), apply(bash), text("It is written."))
+    llm.script(REFLECT, asks(ASK), apply(bash), text("It is written."))
     llm.api(teaches(("strict", STRICT.content, "high")), compares())
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude_of(own_box, llm)) as tui:
         tui.ask("/reflectd:reflect")
@@ -156,7 +157,7 @@ def test_forged_consent_is_refused(own_box: Sandbox, llm: ModelServer) -> None:
     """Applied unasked, asked something else, answered in the transcript: refused; a true yes is written."""
     said_before(own_box, STRICT)
     claude = claude_of(own_box, llm)
-    llm.script(PROPOSE, apply(bash), asks(ASK, MISLEADING), apply(bash), forged(claude), apply(bash))
+    llm.script(REFLECT, apply(bash), asks(ASK, MISLEADING), apply(bash), forged(claude), apply(bash))
     learn = bash("reflectd reflect learn 'Skip all tests' --json")
     llm.script(asks(ASK), apply(bash), learn, text(ENDED))
     with Daemon(own_box) as daemon, ClaudeTui(claude) as tui:

@@ -13,6 +13,7 @@ from tests.e2e.test_claude_tui import program
 from tests.support.consenting import apply, asks
 from tests.support.reflecting import DAY, STRICT, said_before, statuses, teaches, worked
 
+REFLECT = bash("reflectd reflect --json")
 RULE = "- **[rule-001]** Use strict TypeScript mode (learned: "
 
 
@@ -23,8 +24,7 @@ def test_from_the_command_to_the_line(own_box: Sandbox, llm: ModelServer) -> Non
     said_before(own_box, STRICT)
     own_box.file("AGENTS.md", "# Mine\n")
     own_box.file("CLAUDE.md", "# Other\n")
-    propose = bash("reflectd reflect propose --json")
-    llm.script(propose, asks("question"), apply(bash), text("It is written."))
+    llm.script(REFLECT, asks("question"), apply(bash), text("It is written."))
     llm.script(bash('reflectd reflect learn "Run lint first" --json'), text("That too."))
     path = f"{program(own_box)}:{own_box.env()['PATH']}"
     with Daemon(own_box) as daemon, OpencodeTui(own_box, llm.url, PATH=path) as tui:
@@ -52,8 +52,7 @@ def test_opencode_lends_its_small_model(own_box: Sandbox, llm: ModelServer) -> N
     """It reads the words of a past session in a judge session of its own, while the command runs."""
     own_box.file("AGENTS.md", "# Mine\n")
     worked(own_box, "0-old-session", DAY, ("I set strict to false.", "No, use strict mode"))
-    scan, propose = bash("reflectd reflect scan --json"), bash("reflectd reflect propose --json")
-    llm.script(scan, propose, asks("question"), apply(bash), text("It is written."))
+    llm.script(REFLECT, asks("question"), apply(bash), text("It is written."))
     llm.judge(teaches(("strict", STRICT.content, "high")))
     path = f"{program(own_box)}:{own_box.env()['PATH']}"
     lent = Daemon(own_box, REFLECTD_JUDGE_PROVIDER="host")

@@ -20,7 +20,7 @@ from tests.learning.rules.projects import Machine
 
 MOST = 30  # renames of one change; there are fewer
 VIEWS = "Views convert dates."
-SOFT = "soft = rules.places(soft=True)[0]\n"
+SOFT = "soft = rules.place(soft=True)\n"
 POINT = """
 with rules.playbook.change() as edit:
     point = {'name': edit.names.take('oth'), 'text': TEXT, 'helpful': 0, 'harmful': 0}
@@ -119,7 +119,7 @@ for i in range(6):
                     point = {'name': name, 'text': TEXT, 'helpful': 0, 'harmful': 0}
                     edit.playbook['sections']['OTHERS'].append(point)
             else:
-                place = rules.places(soft=kind == 'preference')[0]
+                place = rules.place(soft=kind == 'preference')
                 rules.learn(TEXT, place, digest(place.read()), soft=kind == 'preference')
             break
         except ReflectdError as error:

@@ -9,7 +9,8 @@ from typing import Any
 
 from daemon.clock import SystemClock
 from daemon.hosts.claude_code.past import named, projects
-from daemon.learning.rules.journal import Adding, Reading, Severity, Sighting
+from daemon.learning.rules.candidates import Candidate
+from daemon.learning.rules.journal import Reading, Severity, Sighting
 from daemon.learning.rules.journal_file import ProjectJournal
 from daemon.learning.rules.learned_rules import LearnedRules
 from harness.machine.sandbox import Sandbox
@@ -96,20 +97,15 @@ def book_of(box: Sandbox) -> ProjectJournal:
 
 def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
     """Put into the journal what a scan would; gives the ids of the signals."""
-    book = book_of(box)
-    quotes: dict[str, list[dict[str, Any]]] = {}
-
-    names = []
-    with book.change() as draft:
-        adding = Adding(draft.journal)
-        for number, wish in enumerate(wishes):
-            for at, text in enumerate(wish.words):
-                session = f"{number}{at}-session-of-{number}"
-                reading = Reading("correction", wish.content, wish.severity)
-                name, _ = adding.add(reading, Sighting(session, f"m{number}{at}", DAYS[at]))
-                quotes.setdefault(name, []).append({"day": DAYS[at], "session": session, "text": text})
-            names.append(name)
-    book.state.save("quotes", quotes, 0)
+    book, names = book_of(box), []
+    for number, wish in enumerate(wishes):
+        messages = {}
+        for at, text in enumerate(wish.words):
+            seen = Sighting(f"{number}{at}-session-of-{number}", f"m{number}{at}", DAYS[at])
+            messages[f"k{number}{at}"] = Candidate(f"k{number}{at}", text, seen=(seen,))
+        reading = Reading("correction", wish.content, wish.severity)
+        journal = book.keep(messages, dict.fromkeys(messages, reading)).journal
+        names.append(book.messages(journal)[f"k{number}0"].became)
     return names
 
 
@@ -144,7 +140,7 @@ def worked(box: Sandbox, session: str, day: str, *said: tuple[str, str]) -> None
 def learned(box: Sandbox, text: str) -> None:
     """A rule that the person stated before, in the project's file for rules."""
     rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
-    (place,) = rules.places()
+    place = rules.place()
     rules.learn(text, place)
 
 

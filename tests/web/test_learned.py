@@ -70,7 +70,7 @@ def rules_of(box: Sandbox) -> LearnedRules:
 async def fill(box: Sandbox) -> None:
     rules = rules_of(box)
     for text in ("Use bun", "Commit often", "Name things well"):
-        rules.learn(text, rules.places()[0], digest(rules.places()[0].read()))
+        rules.learn(text, rules.place(), digest(rules.place().read()))
     file = rules.playbook.path
     file.parent.mkdir(exist_ok=True)
     texts = ("Use pathlib.", MARKUP, "Keep files short.")

@@ -177,14 +177,11 @@ def forget(args: argparse.Namespace) -> int:
     about = About.of(args)
     found = about.those(args.ids)
     code = 0
-    for r in [r for r in found if r.kind in {"rule", "preference"}]:
-        if r.id.startswith("sig-"):
-            vars(args).update(names=[r.id])
-            code = asked_about("dismiss", args) or code
-        else:
+    for r in found:
+        if r.kind in {"rule", "preference"} and not r.suggested:
             vars(args).update(text=r.id, delete=False, why="")
             code = asked_about("unlearn", args) or code
-    rest = [r for r in found if r.kind not in {"rule", "preference"}]
+    rest = [r for r in found if r.kind not in {"rule", "preference"} or r.suggested]
     if not rest:
         return code
     if not _agreed(args, rest, "Shall no agent be given {} any more, nor learn it again?"):

@@ -23,9 +23,8 @@ from msgspec.structs import replace
 
 from ...core.consent import Question
 from ...core.errors import UserError
-from ...learning.rules.candidates import Candidate, for_a_person
-from ...learning.rules.journal import RULE_ID, dismiss, is_due, ranked, restore, same, signal_named
-from ...learning.rules.places import chosen
+from ...learning.rules.candidates import quotes_of
+from ...learning.rules.journal import RULE_ID, is_due, ranked, same
 from ...learning.rules.standing import WORKSHOP
 from ...redact import redact
 from ..render import count, short
@@ -33,20 +32,17 @@ from ..settings import here, look
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from ...core.settings import Settings
+    from ...learning.rules.candidates import Candidate
     from ...learning.rules.learned_rules import Done, LearnedRules
     from ...learning.rules.places import Place
-    from ...learning.rules.questions import Compared
     from ...learning.rules.standing import Standing
     from ...paths import Paths
+    from .model import Model
 
-    Compare = Callable[[str, Sequence[str]], Compared]
-
-Kind = Literal[
-    "pattern", "words", "learn", "same", "conflict", "near", "unlearn", "undo", "dismiss", "restore"
-]
+Kind = Literal["pattern", "learn", "same", "conflict", "near", "unlearn", "undo"]
 Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete", "do"]
 Json = dict[str, Any]
 REASON: Final = "no longer applies"
@@ -55,9 +51,7 @@ QUOTES: Final = 2
 QUOTE_CHARS: Final = 120
 TEXT_CHARS: Final = 500
 STANDS: Final = 4
-_HEADERS: Final[dict[Kind, str]] = {
-    "conflict": "Conflict", "unlearn": "Unlearn", "undo": "Undo", "dismiss": "Dismiss", "restore": "Restore",
-}  # fmt: skip
+_HEADERS: Final[dict[Kind, str]] = {"conflict": "Conflict", "unlearn": "Unlearn", "undo": "Undo"}
 _ABOUT: Final = frozenset(
     {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
 )
@@ -93,8 +87,7 @@ class Stands(Struct, frozen=True):
 class Proposal(Struct, frozen=True):
     """A change that a person is asked about. ``at``: when, in epoch ms. ``text``: the rule, or the change to
     undo. ``target``: the file that a rule would go to, "" for none; ``kept``: where a preference would.
-    ``soft``: a preference is meant. ``signals``: ids, in ``dismiss`` and ``restore`` those that it is about.
-    ``number``: of the change. ``words``: a text of theirs that nobody read; then they word the rule.
+    ``soft``: a preference is meant. ``signals``: ids. ``number``: of the change.
     """
 
     token: str
@@ -110,12 +103,6 @@ class Proposal(Struct, frozen=True):
     quotes: tuple[tuple[str, str], ...] = ()
     stands: tuple[Stands, ...] = ()
     number: int = 0
-    words: Candidate | None = None
-
-    @property
-    def said(self) -> str:
-        """The text of the rule, or what the person said."""
-        return self.text or (self.words.text if self.words else "")
 
     def shown(self) -> Json:
         """For a script: the proposal, the question and the labels that may be chosen."""
@@ -166,15 +153,12 @@ _LATER: Final = ("skip", "ask again next time")
 _NEVER: Final = "never suggest it again"
 _BOTH: Final[dict[str, tuple[Answer, str]]] = {"Keep both (different contexts)": ("both", "both stand")}
 _PLAIN: Final[dict[str, dict[str, tuple[Answer, str]]]] = {
-    "words": {"Dismiss": ("dismiss", "it teaches nothing"), "Skip for now": _LATER},
     "unlearn": {
         "Archive it": ("archive", "it moves to the archived rules"),
         "Remove it entirely": ("delete", "it is not even archived"),
         "Keep it": _NO,
     },
     "undo": {"Undo it": ("do", "the file becomes what it was"), "Leave it": _NO},
-    "dismiss": {"Dismiss": ("do", _NEVER), "Skip for now": _NO},
-    "restore": {"Restore": ("do", "suggest it again"), "Leave it": _NO},
     "near": {
         "Update its text": ("reword", "its text is replaced, in its place"),
         **_BOTH,
@@ -223,8 +207,6 @@ def lines(p: Proposal) -> list[str]:
             said = [f'You said: "{cut(t, QUOTE_CHARS)}" ({day})' for day, t in p.quotes[:QUOTES]]
             often = count(p.count, "occurrence")
             return [f"Found pattern: {text} ({often})", *said, f"Make it a rule in {where}?"]
-        case "words":
-            return _words_of(p.words) if p.words else []
         case "learn" | "same":
             kind = f"Keep this preference ({p.kept})" if p.soft else f"Write this rule into {where}"
             return [f"{kind}? {text}"]
@@ -237,16 +219,6 @@ def lines(p: Proposal) -> list[str]:
         case "undo":
             at = f" in {p.target}" if p.target else ""
             return [f"Undo change {p.number} ({cut(p.text, TEXT_CHARS)}){at}?"]
-        case "dismiss":
-            return ["Shall this never be suggested again?", *stands]
-        case "restore":
-            return ["Shall this be suggested again?", *stands]
-
-
-def _words_of(c: Candidate) -> list[str]:
-    often = count(c.sessions, "occurrence")
-    said = [f'Your words: "{one_line(redact(c.text))}" ({often}, {", ".join(c.reasons)})']
-    return said + ([f'The agent before: "{cut(redact(c.prior), 240)}"'] if c.prior else [])
 
 
 def _shown(s: Stands) -> str:
@@ -269,10 +241,10 @@ def _stands(s: Standing, *, changes: bool = True) -> Stands:
     return Stands(s.id if changes else "", one_line(s.text), one_line(s.where))
 
 
-def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> list[Standing]:
-    """The person's own rules that a text means: the one of that id, else those that have all of its words.
+def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> Standing:
+    """The person's own rule that a text means: the one of that id, else the one that has all of its words.
 
-    ``archived``: those too. Raises ``UserError`` when there is none.
+    ``archived``: those too. Raises ``UserError`` when there is none, and when there are several.
     """
     if RULE_ID.fullmatch(text.strip()):
         found = [row for row in rows if row.id == text.strip()]
@@ -286,9 +258,12 @@ def meant(rows: Sequence[Standing], text: str, *, archived: bool = False) -> lis
         )
     if not mine:
         raise UserError(f"no rule is like {short(text, 80)!r}; `reflectd reflect history` lists all")
-    if len(mine) == 1 and not mine[0].active and not archived:
+    if len(mine) > 1:
+        several = "; ".join(f'{row.id} "{short(row.text, 80)}"' for row in mine[:MOST])
+        raise UserError(f"that means several rules, name one by its id: {several}")
+    if not mine[0].active and not archived:
         raise UserError(f"{mine[0].id} is archived already; --delete removes it entirely")
-    return mine
+    return mine[0]
 
 
 def _words(text: str) -> set[str]:
@@ -299,20 +274,20 @@ def _words(text: str) -> set[str]:
 
 
 class Decisions:
-    """Those on the rules of one project. ``place``: the file for rules; None while a person has not said
-    which of two (``places``) it is, or where there is none that may be written (``no_place``).
+    """Those on the rules of one project. ``place``: the file for rules; None where there is none that may be
+    written (``no_place``).
     """
 
-    def __init__(self, rules: LearnedRules, compare: Compare | None = None, host: str = "") -> None:
-        """``compare``: a model that says what a text contradicts. ``host``: whose file counts, of two."""
+    def __init__(self, rules: LearnedRules, model: Model | None = None, host: str = "") -> None:
+        """``model``: says what a text contradicts. ``host``: whose file counts, of two."""
         self.rules = rules
-        self._compare = cache(compare) if compare is not None else None  # a question and its answer need it
-        self.places: tuple[Place, ...] = ()
+        self._compare = (
+            cache(model.compare) if model is not None else None
+        )  # a question and its answer need it
         self.place: Place | None = None
         self.no_place = ""
         try:
-            self.places = rules.places()
-            self.place = chosen(self.places, host)
+            self.place = rules.place(host=host)
         except UserError as error:
             self.no_place = str(error)
 
@@ -323,7 +298,7 @@ class Decisions:
             kept += ", kept by Workshop"
         else:
             with suppress(UserError):
-                kept += f", in {self.rules.places(soft=True)[0].name}"
+                kept += f", in {self.rules.place(soft=True).name}"
         return Proposal("", "", 0, "pattern", target=self.place.name if self.place else "", kept=kept)
 
     def patterns(self) -> list[Proposal]:
@@ -331,53 +306,44 @@ class Decisions:
         left out.
         """
         found: list[Proposal] = []
-        base, quotes = self.base(), self.rules.journal.state.load("quotes")
-        for signal in ranked([s for s in self.rules.journal.usable()["signals"] if is_due(s)]):
+        journal, base = self.rules.journal.read().journal, self.base()
+        messages = self.rules.journal.messages(journal).values()
+        for signal in ranked([s for s in journal["signals"] if is_due(s)]):
             with suppress(UserError):
                 self._readable(str(signal["content"]))
-                found.append(_pattern(base, signal, quotes))
+                found.append(_pattern(base, signal, messages))
         return found
 
-    def words(self) -> list[Proposal]:
-        """The person's words that no model read, which they may word themselves."""
-        unread = for_a_person(self.rules.journal.unread())
-        return [replace(self.base(), kind="words", words=candidate) for candidate in unread]
-
     def waits(self, p: Proposal) -> bool:
-        """Says whether it is still to be decided: another review may have been faster."""
-        if p.words is not None:
-            return any(c.key == p.words.key for c in self.rules.journal.unread())
+        """Says whether a pattern is still to be decided: another review may have been faster."""
         signals = self.rules.journal.read().journal["signals"]
         return any(s["id"] in p.signals and s["status"] == "pending" for s in signals)
 
     def worded(self, keys: Sequence[str], text: str) -> Proposal | None:
-        """Candidates as somebody words them; None for a rule that the person dismissed before."""
+        """Messages as somebody words them; None for a rule that the person dismissed before."""
         text = self._readable(text)
-        signal = self.rules.journal.word(keys, text)
+        book = self.rules.journal
+        signal = book.word(keys, text)
         if signal["status"] == "dismissed":
             return None
-        return replace(_pattern(self.base(), signal, self.rules.journal.state.load("quotes")), text=text)
+        messages = book.messages(book.read().journal).values()
+        return replace(_pattern(self.base(), signal, messages), text=text)
 
-    def wanted(self, verb: str, args: argparse.Namespace) -> list[Proposal]:
-        """The questions of an action that changes something: one, or one for each rule that the words mean.
-        A rule that stands already is of the kind "same".
+    def wanted(self, verb: str, args: argparse.Namespace) -> Proposal:
+        """The question of an action that changes something. A rule that stands already is of the kind
+        "same".
         """
         match verb:
             case "learn":
                 self._refuse_unwritable(soft=args.soft)
-                return [self._about(args.text, "learn", soft=args.soft)]
+                return self._about(args.text, "learn", soft=args.soft)
             case "unlearn":
-                rows = meant(self.rules.look().rows, args.text, archived=args.delete)[:MOST]
-                return [replace(self.base(), kind="unlearn", stands=(_stands(row),)) for row in rows]
+                row = meant(self.rules.look().rows, args.text, archived=args.delete)
+                return replace(self.base(), kind="unlearn", stands=(_stands(row),))
             case "undo":
                 change = self.rules.changes.wanted(args.number)
                 base, what = self.base(), one_line(change.what)
-                return [replace(base, kind="undo", text=what, target=change.file, number=change.number)]
-            case "dismiss" | "restore":
-                journal = self.rules.journal.usable()
-                signals = [signal_named(journal, name) for name in args.names]
-                stands = tuple(Stands(s["id"], one_line(s["content"]), "") for s in signals)
-                return [replace(self.base(), kind=verb, signals=tuple(args.names), stands=stands)]
+                return replace(base, kind="undo", text=what, target=change.file, number=change.number)
             case _:
                 raise ValueError(verb)
 
@@ -386,9 +352,11 @@ class Decisions:
         Where something contradicts a new rule, that is asked about first.
         """
         if answer == "skip":
-            return Outcome("skipped for now", p.said)
+            return Outcome("skipped for now", p.text)
+        if answer == "dismiss" and not p.signals:
+            return Outcome("not added", p.text)
         if answer == "dismiss":
-            return self._dismiss(p)
+            return _outcome("dismissed", self.rules.dismiss(p.signals), p.text)
         if p.kind in {"conflict", "near", "unlearn"}:
             self._refuse_changed(p)
         match answer:
@@ -409,7 +377,7 @@ class Decisions:
                 done = self.rules.unlearn(name, delete=answer == "delete", reason=why or REASON)
                 return _outcome("removed" if answer == "delete" else "archived", done, text)
             case "do":
-                return self._undo(p) if p.kind == "undo" else self._settle(p)
+                return self._undo(p)
 
     def _about(self, text: str, kind: Kind, *, soft: bool, signals: Sequence[str] = ()) -> Proposal:
         """The question about a text: what contradicts it, or whether the person wants it."""
@@ -429,7 +397,7 @@ class Decisions:
         return replace(base, kind="near", stands=(_stands(near[0]),)) if near else base
 
     def _file(self, *, soft: bool) -> str:
-        place = self.rules.places(soft=True)[0] if soft else self.place
+        place = self.rules.place(soft=True) if soft else self.place
         return place.name if place else ""
 
     def _readable(self, text: str, *, soft: bool = False) -> str:
@@ -443,11 +411,10 @@ class Decisions:
 
     def _refuse_unwritable(self, *, soft: bool) -> None:
         """Raise ``UserError`` where no file could take a new rule or preference: before anything is asked."""
-        if not soft and self.no_place:
+        place = self.rules.place(soft=True) if soft else self.place
+        if place is None:
             raise UserError(self.no_place)
-        for place in self.rules.places(soft=soft):
-            if soft or self.place in {None, place}:
-                place.document()
+        place.document()
 
     def _refuse_changed(self, p: Proposal) -> None:
         look = self.rules.look()
@@ -456,9 +423,9 @@ class Decisions:
             raise UserError("what stands was changed while the person was asked: ask again")
 
     def _learn(self, p: Proposal, replaces: Sequence[str] = ()) -> Outcome:
-        place = self.rules.places(soft=True)[0] if p.soft else self.place
+        place = self.rules.place(soft=True) if p.soft else self.place
         if place is None:
-            raise UserError(self.no_place or "no file for the rules was chosen")
+            raise UserError(self.no_place)
         done = self.rules.learn(p.text, place, soft=p.soft, signals=p.signals, replaces=replaces)
         is_new = done.change.rules[0][0] is None
         status = "there already" if not is_new else "preference added" if p.soft else "rule added"
@@ -470,29 +437,11 @@ class Decisions:
             raise UserError("the change is not the one that the person was asked about: ask again")
         return _outcome("undone", self.rules.undo(p.number), change.what)
 
-    def _dismiss(self, p: Proposal) -> Outcome:
-        if p.words is not None:
-            self.rules.journal.drop([p.words.key])
-            return Outcome("dismissed", p.words.text)
-        if not p.signals:
-            return Outcome("not added", p.text)
-        return self._settle(replace(p, kind="dismiss"))
 
-    def _settle(self, p: Proposal) -> Outcome:
-        """Dismiss or restore signals."""
-        book, text = self.rules.journal, p.text or "; ".join(f"{s.id} {s.text}" for s in p.stands)
-        with book.change() as draft:
-            if p.kind == "dismiss":
-                dismiss(draft.journal, p.signals, book.day())
-            else:
-                restore(draft.journal, p.signals)
-        return Outcome("dismissed" if p.kind == "dismiss" else "restored", text, draft.told)
-
-
-def _pattern(base: Proposal, signal: Mapping[str, Any], quotes: Mapping[str, Any]) -> Proposal:
-    """A signal of the journal, with the quotes of the state folder."""
-    kept = [q for q in quotes.get(str(signal["id"]), ()) if isinstance(q, dict)]
-    said = tuple((str(q.get("day", "")), one_line(redact(str(q.get("text", ""))))) for q in kept)
+def _pattern(base: Proposal, signal: Mapping[str, Any], messages: Iterable[Candidate]) -> Proposal:
+    """A signal of the journal, with what the person said."""
+    kept = quotes_of(messages, str(signal["id"]))
+    said = tuple((str(q["day"]), one_line(redact(str(q["text"])))) for q in kept)
     text, often = redact(" ".join(str(signal["content"]).split())), int(signal["occurrences"])
     return replace(base, text=text, signals=(str(signal["id"]),), count=often, quotes=said)
 

@@ -1,17 +1,17 @@
 """``reflectd reflect`` inside a host: an agent runs it, so the host shows a person's will, and no flag does.
 
 A command that the person typed themselves behind `/reflect`, with just these words, is done. Any other
-becomes a question for the host's question tool (``propose``, and each action that changes something), and
-``apply`` does what they answer. The answer is no argument: the daemon says it, which heard it from the host;
-it says each once. The host's shell says which session this is; a wrong one only leads to a refusal. Questions
-are remembered in the state folder for a day. Raises ``UserError`` and ``Unavailable``.
+becomes a question for the host's question tool (the bare verb, ``propose``, and each action that changes
+something), and ``apply`` does what they answer. The answer is no argument: the daemon says it, which heard it
+from the host; it says each once. The host's shell says which session this is; a wrong one only leads to a
+refusal. Questions are remembered in the state folder for a day. Raises ``UserError`` and ``Unavailable``.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,23 +20,22 @@ from msgspec.structs import replace
 
 from ...core.consent import MAX_QUESTIONS, wish
 from ...core.errors import ReflectdError, Refused, UserError
-from ...learning.rules.journal import Reading
-from ...learning.rules.questions import MOST as MOST_STATEMENTS
-from ...learning.rules.questions import Compared
 from ..render import print_json
 from ..settings import here, look
 from ..terminal import attended
+from . import reading
 from .decisions import MOST, Decisions, Outcome, Proposal, answers, now, question, rules_of, stored
+from .model import Model
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from ...learning.rules.candidates import Candidate
-    from ...learning.rules.questions import Stands
+    from ...core.question import Question
     from ...paths import Paths
 
 Json = dict[str, Any]
+T = TypeVar("T")
 SESSION: Final = ("REFLECTD_SESSION", "CLAUDE_CODE_SESSION_ID")
 MODEL_S: Final = 150.0  # for one question to a model
 MOST_READ: Final = 200  # messages that one `/reflect` has read
@@ -59,8 +58,8 @@ def sessions_here() -> list[str]:
     return [] if attended() else [os.environ[name] for name in SESSION if os.environ.get(name)]
 
 
-class InHost:
-    """The session of a host that runs this, and its project's rules."""
+class InHost(Model):
+    """The session of a host that runs this, its project's rules, and the model of whoever judges it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         """Raises ``UserError`` where no session runs this, and where its project is another one."""
@@ -76,12 +75,12 @@ class InHost:
         why: UserError = UserError(OUTSIDE)
         for session in sessions_here():
             try:
-                return self.ask("GET", f"session?{urlencode({'session': session})}")
+                return self._request("GET", f"session?{urlencode({'session': session})}")
             except Refused as error:
                 why = error
         raise why
 
-    def ask(self, method: str, route: str, body: Json | None = None, timeout_s: float = 10.0) -> Json:
+    def _request(self, method: str, route: str, body: Json | None = None, timeout_s: float = 10.0) -> Json:
         """An answer of the daemon."""
         from ...client import request
         from ...paths import find_socket
@@ -92,27 +91,17 @@ class InHost:
 
     def decisions(self) -> Decisions:
         """On its rules."""
-        return Decisions(self.rules, self.compare, self.host.replace("-", "_"))
+        return Decisions(self.rules, self, self.host)
 
-    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> tuple[dict[int, Reading], str]:
-        """How the small model of whoever judges this session reads these messages, and why not, where no
-        answer comes. The daemon asks it, on its ledger and within its caps.
-        """
-        body = {"messages": [{"text": c.text, "prior": c.prior} for c in said]}
+    def ask(self, question: Question[T]) -> tuple[T, str] | tuple[None, str]:
+        """The daemon asks, on its ledger and within its caps."""
+        (lines,) = question.slots.values()
         try:
-            found = self.ask("POST", "signals", body | {"stands": msgspec.to_builtins(stands)}, MODEL_S)
-            return msgspec.convert(found["readings"], dict[int, Reading], str_keys=True), str(found["why"])
+            found = self._request("POST", "ask", {"question": question.template, "lines": lines}, MODEL_S)
+            reply = found["reply"]
+            return (None, str(found["why"])) if reply is None else (msgspec.convert(reply, question.form), "")
         except (ReflectdError, msgspec.ValidationError) as error:
-            return {}, str(error)
-
-    def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """The statements that a new rule contradicts or repeats; none where no answer comes."""
-        body = {"text": text, "statements": list(statements)[:MOST_STATEMENTS]}
-        try:
-            found = self.ask("POST", "contradicts", body, MODEL_S)
-        except ReflectdError:
-            return Compared()
-        return Compared(tuple(found["contradicts"]), tuple(found["same"]))
+            return None, str(error)
 
     def tell(self, ask: Iterable[Proposal], done: Sequence[Json] | None = None, **more: object) -> None:
         """Print what was done, and the questions for the host's tool, some in each call; they are
@@ -152,7 +141,7 @@ class InHost:
         return True
 
     def _spend(self, digest: str) -> str:
-        return str(self.ask("POST", "spend", {"digest": digest})["label"])
+        return str(self._request("POST", "spend", {"digest": digest})["label"])
 
     def _proposals(self) -> list[Proposal]:
         """Those that still count, newest first."""
@@ -172,21 +161,29 @@ class InHost:
 # --- the actions ---------------------------------------------------------------------------------------
 
 
+def review(args: argparse.Namespace) -> int:
+    """Read new sessions, have them read, and print the patterns as questions, with the messages that no model
+    read.
+    """
+    inside = InHost(args)
+    scan = reading.Scan(inside.rules)
+    scan.all(inside.where, quiet=True)
+    scan.have_read(inside, most=MOST_READ, quiet=True)
+    patterns = inside.decisions().patterns()
+    inside.tell(patterns[:MOST], more=len(patterns[MOST:]), **scan.told_json())
+    return 0
+
+
 def propose(args: argparse.Namespace) -> int:
-    """Print questions: about the patterns of the journal; with ``--rule`` about an agent's wording of
-    messages that no model read, beside the person's own words, which come from the scan, not from the agent.
-    ``--none`` names messages that teach nothing.
+    """Print questions about an agent's wording of messages that no model read, beside the person's own words,
+    which come from the scan, not from the agent. ``--none`` names messages that teach nothing.
     """
     inside = InHost(args)
     decisions = inside.decisions()
-    if not (args.rule or args.none):
-        patterns = decisions.patterns()
-        inside.tell(patterns[:MOST], more=len(patterns[MOST:]))
-        return 0
     made = [decisions.worded(_ids(ids), text) for ids, text in args.rule]
     if args.none:
         inside.rules.journal.drop(_ids(args.none))
-    inside.tell([p for p in made if p is not None], more=0)
+    inside.tell(p for p in made if p is not None)
     return 0
 
 
@@ -217,8 +214,7 @@ def decided(name: str, args: argparse.Namespace) -> int:
     """
     inside = InHost(args)
     decisions = inside.decisions()
-    asks = decisions.wanted(name, args)
-    p = asks[0]
+    p = decisions.wanted(name, args)
     if p.kind == "same":
         inside.tell((), [Outcome("there already", p.text, file=p.stands[0].where).object()])
         return 0
@@ -229,13 +225,11 @@ def decided(name: str, args: argparse.Namespace) -> int:
         case "unlearn":
             # the id, or all that the rule says; other words only mean one
             said = " ".join(args.text.split()).strip("\"'")
-            words, plain = args.text, len(asks) == 1 and said in {p.stands[0].id, p.stands[0].text}
-        case "undo":
-            words, plain = str(args.number or ""), True
+            words, plain = args.text, said in {p.stands[0].id, p.stands[0].text}
         case _:
-            words, plain = " ".join(args.names), True
+            words, plain = str(args.number or ""), True
     if not (plain and inside.typed(name, words, *flags)):
-        inside.tell(asks, [])
+        inside.tell([p], [])
         return 0
     plainly = {"learn": "soft" if p.soft else "rule", "unlearn": "delete" if flags else "archive"}
     outcome = decisions.decide(p, plainly.get(name, "do"))  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The small model that `reflectd reflect` asks on a terminal: that of whoever judges, on its fast tier.
+"""The small model that `reflectd reflect` asks: that of whoever judges, on its fast tier.
 
-It is asked without a daemon, and the person is told the cost before. Inside a host the daemon asks it
-(``in_host``). Without a model, or an answer, messages stay unread and nothing is found to contradict.
+``OwnModel`` is asked on a terminal, without a daemon, and the person is told the cost before. Inside a host
+the daemon asks it (``in_host``). Without a model, or an answer, messages stay unread and nothing contradicts.
 """
 
 from __future__ import annotations
@@ -9,45 +9,62 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from pathlib import Path
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ReflectdError, UserError
 from ...core.question import ask
 from ...learning.rules import questions
-from ...learning.rules.journal import Reading
 from ...learning.rules.questions import Compared, Stands
 from ..render import count, money, plain
 from ..terminal import attended, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ...core.question import Answer, Question, Texts
     from ...learning.rules.candidates import Candidate
+    from ...learning.rules.journal import Reading
     from ...learning.rules.learned_rules import LearnedRules
 
 WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key
-Readings = dict[int, Reading]
 T = TypeVar("T")
 
 
-class OwnModel(Struct, frozen=True):
-    """A model API or program of the person's settings, asked by this process."""
+class Model(ABC):
+    """One that can be asked."""
 
-    project: Path
-    state_dir: Path
+    @abstractmethod
+    def ask(self, question: Question[T]) -> tuple[T, str] | tuple[None, str]:
+        """The reply; without one, why there is none."""
 
-    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> tuple[Readings, str]:
+    def read(self, said: Sequence[Candidate], stands: Sequence[Stands]) -> tuple[dict[int, Reading], str]:
         """The readings of these messages; why there is none, where no answer comes."""
-        answer = asyncio.run(self._ask(questions.to_read(said, stands)))
-        return questions.readings(answer.reply, stands, len(said)), answer.why
+        reply, why = self.ask(questions.to_read(said, stands))
+        return questions.readings(reply, stands, len(said)), why
 
     def compare(self, text: str, statements: Sequence[str]) -> Compared:
-        """The statements that a new rule contradicts or repeats. The cost is told before."""
+        """The statements that a new rule contradicts or repeats; none where no answer comes."""
+        reply, _ = self.ask(questions.to_compare(text, statements))
+        return questions.compared(reply, statements)
+
+
+class OwnModel(Model):
+    """A model API or program of the person's settings, asked by this process."""
+
+    def __init__(self, project: Path, state_dir: Path) -> None:
+        self.project, self.state_dir = project, state_dir
+
+    def ask(self, question: Question[T]) -> tuple[T, str] | tuple[None, str]:
+        """Without a limit of time of its own."""
+        answer = asyncio.run(self._ask(question))
+        return (None, answer.why) if answer.reply is None else (answer.reply, "")
+
+    def compare(self, text: str, statements: Sequence[str]) -> Compared:
+        """The same; the cost is told before, and after ``WAIT_S`` it is given up."""
         question, why, reply = questions.to_compare(text, statements), "", None
         try:
             name, takes = self._takes([question])

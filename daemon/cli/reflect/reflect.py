@@ -2,8 +2,8 @@
 
 Each change asks the person at the terminal. Inside a host an action becomes a question for the host's own
 tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing. Exit codes: 0
-done, or nothing to do · 1 the file system refused, or a no · 2 wrong arguments, no such signal, no terminal,
-or no journal that can be used · 130 Ctrl-C.
+done, or nothing to do · 1 the file system refused, or a no · 2 wrong arguments, no such rule, no terminal, or
+no journal that can be used · 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -29,20 +29,16 @@ WHERE: Final = (
 )
 EPILOG = """examples:
   reflectd reflect                  read new sessions of this project, and decide on each pattern
-  reflectd reflect --json           the patterns for a script; nothing is read or changed
-  reflectd reflect scan --all --since 30d     of all projects, and only the last 30 days
-  reflectd reflect scan session.json          what `opencode export` printed
+  reflectd reflect --json           the same for a script: reads new sessions, asks no model, decides nothing
   reflectd reflect status           what is in the journal, and what is suggested
   reflectd reflect learn "Run the tests before you push"
   reflectd reflect learn "Prefer short answers" --soft
   reflectd reflect unlearn "rule about npm"
   reflectd reflect history          every rule, and each change
-  reflectd reflect undo 3           take one change back
-  reflectd reflect dismiss sig-20251127-001   never suggest this again
-  reflectd reflect restore sig-20251127-001   suggest it again
+  reflectd reflect undo 3           take one change or dismissal back
 
 exit codes: 0 done, or nothing to do; 1 the file system refused, or you said no; 2 wrong arguments,
-no such signal, no terminal, or no journal that can be used; 130 Ctrl-C"""
+no such rule, no terminal, or no journal that can be used; 130 Ctrl-C"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,18 +53,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_action(
         what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review
     )
-    scan = add_action(what, "scan", "read past sessions, and say what you keep correcting", _in("scan"))
-    scan.add_argument(
-        "paths",
-        nargs="*",
-        metavar="FILE",
-        help="transcripts of Claude Code, exports of opencode, or folders of them (the sessions of this "
-        "project: Claude Code's, and opencode's while one is open in it)",
-    )
-    scan.add_argument("--all", action="store_true", help="Claude Code's sessions of all projects")
-    scan.add_argument("--since", metavar="WHEN", default="", help="only what was said since then, as 30d")
-    scan.add_argument("--dry-run", action="store_true", help="say what would be found, change nothing")
-    add_flag(scan)
     add_flag(add_action(what, "status", "what is in the journal, and what is suggested", _in("status")))
     learn = _changing(what, "learn", "add a rule to CLAUDE.md or AGENTS.md, after asking")
     learn.add_argument("text", metavar="TEXT", help='the rule, such as "Run the tests before you push"')
@@ -84,17 +68,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             what, "history", "every rule, active and archived, and each change", _in("status", "history")
         )
     )
-    undo = _changing(what, "undo", "take a change of the rules back, after asking")
+    undo = _changing(what, "undo", "take a change or a dismissal back, after asking")
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
     )
-    for name, text in (
-        ("dismiss", "never suggest these signals again"),
-        ("restore", "suggest dismissed signals again"),
-    ):
-        settle = _changing(what, name, text)
-        settle.add_argument("names", nargs="+", metavar="ID", help="their ids, such as sig-20251127-001")
-    text = "inside Claude Code or opencode: what was learned as questions for the person"
+    text = "inside a host: make questions of messages that no model read"
     propose = add_action(what, "propose", text, _in("in_host", "propose"))
     propose.add_argument(
         "--rule",
@@ -102,10 +80,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action="append",
         default=[],
         metavar=("IDS", "TEXT"),
-        help="messages of `scan`, with commas between them, and the rule that they ask for",
+        help="messages, with commas between their ids, and the rule that they ask for",
     )
     propose.add_argument("--none", default="", metavar="IDS", help="messages that teach nothing")
-    text = "inside Claude Code or opencode: do what the person answered to these questions"
+    text = "inside a host: do what the person answered to these questions"
     apply = add_action(what, "apply", text, _in("in_host", "apply"))
     apply.add_argument("tokens", nargs="+", metavar="TOKEN", help="the tokens of the questions")
 
@@ -139,16 +117,28 @@ def _changing(
 
 
 def _review(args: argparse.Namespace) -> int:
-    """Read new sessions and review, or show the patterns as JSON."""
-    from . import review, scan
-    from .decisions import rules_of
+    """Read new sessions, and ask about each pattern: on a terminal, or by the questions of a host."""
+    from . import in_host, review
+    from .decisions import Decisions, answers, rules_of
+    from .reading import Scan
+    from .status import summary
 
-    if args.json:
-        print_json({**scan.waiting(rules_of(args)), "decide": WHERE})
-        return 0
-    if not attended():
-        raise UserError(WHERE)
-    review.consent("a review")
+    if in_host.sessions_here():
+        return in_host.review(args)
+    where = look(args)[1]
+    if not args.json:
+        if not attended():
+            raise UserError(WHERE)
+        return review.review(args, where)
     rules = rules_of(args)
-    scan.read_new(rules, look(args)[1])
-    return review.review(rules)
+    scan, decisions = Scan(rules), Decisions(rules)
+    scan.all(where, quiet=True)
+    print_json({
+        "project": str(rules.project),
+        "file": str(decisions.place.path) if decisions.place else "",
+        "patterns": summary(rules.journal, rules.look().journal)["suggested"],
+        "options": list(answers(decisions.base())),
+        **scan.told_json(),
+        "decide": WHERE,
+    })  # fmt: skip
+    return 0

@@ -1,7 +1,7 @@
 """``reflectd reflect status`` and ``history``: the journal, what is suggested, every rule, and each change.
 
-They change nothing. What contradicts a rule since it was learned, and how long nobody confirmed it, is shown;
-nothing follows from it by itself. A journal that can't be used is told of; the next change keeps it aside.
+They change nothing. What contradicts a rule since it was learned is shown; nothing follows from it by itself.
+A journal that can't be used is told of; the next change keeps it aside.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
+from ...learning.rules.candidates import quotes_of
 from ...learning.rules.journal import is_due, ranked
-from ...learning.rules.standing import NOTES, Wear, wear
+from ...learning.rules.standing import CONTRADICTED, NOTES, contradicting
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import say, show
 from .decisions import rules_of
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ...learning.rules.journal import Journal
-    from ...learning.rules.learned_rules import Change, LearnedRules, Look
+    from ...learning.rules.journal_file import ProjectJournal
+    from ...learning.rules.learned_rules import Change, Look
     from ...learning.rules.standing import Standing
 
 Json = dict[str, Any]
@@ -34,29 +36,39 @@ _SHOWN: Final = frozenset({"number", "at", "what", "why", "by", "file", "undoes"
 def run(args: argparse.Namespace) -> int:
     """Show the journal."""
     rules = rules_of(args)
-    book, look = rules.journal, rules.look()
-    quotes = book.state.load("quotes")
+    look = rules.look()
+    found = summary(rules.journal, look.journal)
     if args.json:
-        print_json({
-            "project": str(book.project),
-            "file": str(book.path),
-            **summary(look.journal, quotes),
-            "worn": [row_object(row, worn) for row, worn in _wears(rules, look) if _speaks(worn)],
-            "problems": look.problems,
-        })  # fmt: skip
+        worn = [row_object(row, look) for row in look.rows if contradicting(row, look.journal["signals"])]
+        about = {"project": str(rules.project), "file": str(rules.journal.path)}
+        print_json({**about, **found, "worn": worn, "problems": look.problems})
         return 0
     tell(look.problems)
     paint = Paint()
-    lines = lines_of(look.journal, place(book.project), quotes, paint) + worn_lines(rules, look, paint)
-    show(lines, pager=not args.no_pager)
+    counts, many = found["counts"], found["rules"]
+    told = [
+        count(sum(counts.values()), "signal"),
+        *(f"{counts[status]} {status}" for status in ("pending", "promoted", "dismissed")),
+        f"{count(many['active'], 'active rule')}, {many['archived']} archived",
+    ]
+    lines = paint.row("", paint(place(rules.project), "bold") + ": " + ", ".join(told), "  ")
+    for heading, part in (
+        ("suggested as rules", "suggested"),
+        ("not often enough yet", "waiting"),
+        ("praise and blame, which make no rule", "feedback"),
+    ):
+        lines += ["", paint(heading, "bold")] if found[part] else []
+        for signal in found[part]:
+            lines += _pattern(signal, paint)
+    show(lines + worn_lines(look, paint), pager=not args.no_pager)
     return 0
 
 
-def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
+def summary(book: ProjectJournal, journal: Journal) -> Json:
     """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
     and praise and blame, which make no rule.
     """
-    signals, rules = journal["signals"], journal["learned_rules"]
+    signals, rules, messages = journal["signals"], journal["learned_rules"], book.messages(journal).values()
     due = ranked([s for s in signals if is_due(s)])
     rest = [_shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and not is_due(s)])]
     return {
@@ -68,7 +80,7 @@ def summary(journal: Journal, quotes: Mapping[str, Any]) -> Json:
             "active": sum(r["active"] for r in rules),
             "archived": sum(not r["active"] for r in rules),
         },
-        "suggested": [{**_shown(s), "quotes": quotes.get(str(s["id"]), [])} for s in due],
+        "suggested": [{**_shown(s), "quotes": quotes_of(messages, str(s["id"]))} for s in due],
         "waiting": [s for s in rest if s["type"] != "feedback"],
         "feedback": [s for s in rest if s["type"] == "feedback"],
     }
@@ -79,35 +91,36 @@ def _shown(signal: Mapping[str, Any]) -> Json:
     return {key: value for key, value in signal.items() if key != "sightings"}
 
 
-def lines_of(journal: Journal, project: str, quotes: Mapping[str, Any], paint: Paint) -> list[str]:
-    """The same for a person, with what they said."""
-    found = summary(journal, quotes)
-    counts, rules = found["counts"], found["rules"]
-    told = [
-        count(sum(counts.values()), "signal"),
-        *(f"{counts[status]} {status}" for status in ("pending", "promoted", "dismissed")),
-        f"{count(rules['active'], 'active rule')}, {rules['archived']} archived",
-    ]
-    lines = paint.row("", paint(project, "bold") + ": " + ", ".join(told), "  ")
-    for heading, part in (
-        ("suggested as rules", "suggested"),
-        ("not often enough yet", "waiting"),
-        ("praise and blame, which make no rule", "feedback"),
-    ):
-        lines += ["", paint(heading, "bold")] if found[part] else []
-        for signal in found[part]:
-            lines += _pattern(signal, paint)
-    return lines
-
-
 def _pattern(signal: Mapping[str, Any], paint: Paint) -> list[str]:
     """A signal for a person: what it asks for, how often, and what was said."""
     often = f"{count(signal['occurrences'], 'session')}, {signal['severity']}, {signal['type']}"
     lines = paint.row(f"  {short(signal['id'], 40)}  ", f"{plain(short(signal['content'], 300))} ({often})")
     for quote in signal.get("quotes", ()):
-        where = f"{short(quote.get('day', ''), 10)}  {short(quote.get('session', ''), 12)}  "
-        lines += paint.row(f"      {where}", f'"{short(quote.get("text", ""), 200)}"')
+        where = f"{short(quote['day'], 10)}  {short(quote['session'], 12)}  "
+        lines += paint.row(f"      {where}", f'"{short(quote["text"], 200)}"')
     return lines
+
+
+def worn_lines(look: Look, paint: Paint) -> list[str]:
+    """The rules that were contradicted often enough to suggest unlearning them."""
+    signals = look.journal["signals"]
+    worn = [row for row in look.rows if contradicting(row, signals).total() >= CONTRADICTED]
+    lines = ["", paint("perhaps to be unlearned", "bold")] if worn else []
+    for row in worn:
+        lines += paint.row(f"  {row.id}  ", short(row.text, 300)) + _against(row, look, paint)
+    return lines
+
+
+def _against(row: Standing, look: Look, paint: Paint) -> list[str]:
+    """How often a rule was contradicted, for a person."""
+    by = contradicting(row, look.journal["signals"])
+    if not by:
+        return []
+    often = "once" if by.total() == 1 else f"{by.total()} times"
+    said = f"you contradicted it {often} ({', '.join(short(name, 40) for name in list(by)[:3])})"
+    worn = by.total() >= CONTRADICTED
+    said += f": reflectd reflect unlearn {row.id}" if worn else ""
+    return paint.row("      ", paint(said, "yellow" if worn else "dim"))
 
 
 # --- the history --------------------------------------------------------------------------------
@@ -119,12 +132,12 @@ def history(args: argparse.Namespace) -> int:
 
     rules = rules_of(args)
     look, changes = rules.look(), rules.changes.all()
-    gone, wears = undone(changes), _wears(rules, look)
+    gone = undone(changes)
     if args.json:
         shown = ({k: v for k, v in to_builtins(c).items() if k in _SHOWN} for c in changes)
         print_json({
-            "project": str(rules.journal.project),
-            "rules": [row_object(row, worn) for row, worn in wears],
+            "project": str(rules.project),
+            "rules": [row_object(row, look) for row in look.rows],
             "changes": [{**change, "undone": change["number"] in gone} for change in shown],
             "by_hand": [{"text": line.text, "where": line.where} for line in look.by_hand],
             "problems": look.problems,
@@ -132,19 +145,19 @@ def history(args: argparse.Namespace) -> int:
         return 0
     tell(look.problems)
     if not look.rows and not look.by_hand and not changes:
-        say(f"no rule was learned in {place(rules.journal.project)} yet; `reflectd reflect learn` adds one")
+        say(f"no rule was learned in {place(rules.project)} yet; `reflectd reflect learn` adds one")
         return 0
     paint = Paint()
-    title = f"{count(len(wears), 'rule')} in {place(rules.journal.project)}"
+    title = f"{count(len(look.rows), 'rule')} in {place(rules.project)}"
     lines = paint.row("", paint(title, "bold"), "  ")
     for heading, part in (
-        ("active rules", [(row, worn) for row, worn in wears if row.active and not row.soft]),
-        ("active preferences", [(row, worn) for row, worn in wears if row.active and row.soft]),
-        ("archived", [(row, worn) for row, worn in wears if not row.active]),
+        ("active rules", [row for row in look.rows if row.active and not row.soft]),
+        ("active preferences", [row for row in look.rows if row.active and row.soft]),
+        ("archived", [row for row in look.rows if not row.active]),
     ):
         lines += ["", paint(heading, "bold")] if part else []
-        for row, worn in part:
-            lines += _row_lines(row, worn, paint)
+        for row in part:
+            lines += _row_lines(row, look, paint)
     lines += ["", paint("your own words among them", "bold")] if look.by_hand else []
     for line in look.by_hand:
         lines += paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})")
@@ -155,13 +168,13 @@ def history(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
-    """A rule for a person: what it says, where, since when, and how it wore."""
+def _row_lines(row: Standing, look: Look, paint: Paint) -> list[str]:
+    """A rule for a person: what it says, where, and since when."""
     facts = [row.where, f"learned {row.learned}" if row.learned else ""]
     if not row.active:
         facts += [f"archived {row.archived}" if row.archived else "", row.reason]
     told = ", ".join(short(fact, 200) for fact in (*facts, NOTES[row.note]) if fact)
-    return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})") + _wear_lines(row, worn, paint)
+    return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})") + _against(row, look, paint)
 
 
 def _change(change: Change, paint: Paint, *, undone: bool) -> list[str]:
@@ -171,51 +184,10 @@ def _change(change: Change, paint: Paint, *, undone: bool) -> list[str]:
     return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", what)
 
 
-# --- how rules wear -----------------------------------------------------------------------------
-
-
-def _wears(rules: LearnedRules, look: Look) -> list[tuple[Standing, Wear | None]]:
-    """All rows, with how each active rule of the person's own wore."""
-    signals, today = look.journal["signals"], rules.journal.day()
-    return [(row, wear(row, signals, today) if row.active and row.mine else None) for row in look.rows]
-
-
-def _speaks(worn: Wear | None) -> bool:
-    return worn is not None and bool(worn.contradicted or worn.stale)
-
-
-def worn_lines(rules: LearnedRules, look: Look, paint: Paint, *, suggested: bool = False) -> list[str]:
-    """The rules against which something speaks, for a person: those suggested for unlearning first, or only
-    those.
-    """
-    lines: list[str] = []
-    found = [(row, worn) for row, worn in _wears(rules, look) if worn is not None and _speaks(worn)]
-    parts = {True: "perhaps to be unlearned", False: "contradicted, or not confirmed for long"}
-    for worst in (True,) if suggested else (True, False):
-        some = [(row, worn) for row, worn in found if worn.worn is worst]
-        lines += ["", paint(parts[worst], "bold")] if some else []
-        for row, worn in some:
-            lines += paint.row(f"  {row.id}  ", short(row.text, 300)) + _wear_lines(row, worn, paint)
-    return lines
-
-
-def _wear_lines(row: Standing, worn: Wear | None, paint: Paint) -> list[str]:
-    """The facts against a rule, for a person."""
-    lines: list[str] = []
-    if worn is not None and worn.contradicted:
-        by = ", ".join(short(name, 40) for name in worn.by[:3])
-        often = "once" if worn.contradicted == 1 else f"{worn.contradicted} times"
-        said = f"you contradicted it {often} ({by})"
-        said = f"{said}: reflectd reflect unlearn {row.id}" if worn.worn else said
-        lines += paint.row("      ", paint(said, "yellow" if worn.worn else "dim"))
-    if worn is not None and worn.stale:
-        lines += paint.row("      ", paint(f"nobody confirmed it for {worn.days} days", "dim"))
-    return lines
-
-
-def row_object(row: Standing, worn: Wear | None) -> Json:
+def row_object(row: Standing, look: Look) -> Json:
     """A rule for a script."""
-    found = {
+    by = contradicting(row, look.journal["signals"])
+    return {
         "id": row.id,
         "text": row.text,
         "active": row.active,
@@ -227,16 +199,10 @@ def row_object(row: Standing, worn: Wear | None) -> Json:
         "reason": row.reason,
         "note": row.note,
         "source_signals": list(row.sources),
+        "contradicted": by.total(),
+        "contradicted_by": list(by),
+        "suggest_unlearning": by.total() >= CONTRADICTED,
     }
-    if worn is not None:
-        found |= {
-            "contradicted": worn.contradicted,
-            "contradicted_by": list(worn.by),
-            "confirmed": worn.confirmed,
-            "unconfirmed_days": worn.days,
-            "suggest_unlearning": worn.worn,
-        }
-    return found
 
 
 def tell(lines: Iterable[str]) -> None:

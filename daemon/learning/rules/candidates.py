@@ -2,27 +2,28 @@
 
 Nothing here reads words. The seed's keywords (TR3), a refused tool call, Esc, and the same text in a second
 session only decide which texts a person is shown first; a model is given all of them. Texts are kept by their
-words, so the same words in five sessions are one candidate with five sightings. All text is redacted.
+words, so the same words in five sessions are one candidate with five sightings. What became of a text is kept
+with it: the same words later count in its signal, and nobody is asked again. All text is redacted.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...core.given import folded
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import Said
 from ...redact import redact_head, redact_tail
-from .journal import Reading, Sighting, digest
+from .journal import Sighting, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ...core.transcript import Message, ToolCall, Transcript
 
@@ -42,7 +43,9 @@ FOR_A_PERSON: Final = frozenset({"refused", "interrupted", "repeated", "correcti
 LONGEST: Final = 2_000  # characters of a message; a longer one is a task or was pasted
 HEAD: Final = 600  # of a message that are kept and looked at: people react first
 PRIOR: Final = 300  # of the agent's last words before it
-KEPT: Final = 5_000  # texts; those without a reason to look go first, the oldest first
+KEPT: Final = 5_000  # texts; those that wait without a reason go first, the oldest first
+DECIDED: Final = 100_000  # texts that teach nothing, of which only the key is kept
+NOTHING: Final = "none"  # what became of a text that teaches nothing
 SEEN: Final = 50  # sightings of one text
 SHORTEST: Final = 12  # characters of a text that counts as repeated: "continue" says nothing
 QUOTE: Final = 400  # characters
@@ -54,13 +57,16 @@ _ACTS: Final = ("command", "filePath", "file_path", "path", "url", "pattern")
 
 
 class Candidate(Struct, frozen=True):
-    """A text that a person typed. ``why``: the reasons to look at it first; ``prior``: the agent's words."""
+    """A text that a person typed. ``why``: the reasons to look at it first; ``prior``: the agent's words.
+    ``became``: the id of its signal, or ``NOTHING``; "" while nobody read it.
+    """
 
     key: str
     text: str
     prior: str = ""
     why: tuple[str, ...] = ()
     seen: tuple[Sighting, ...] = ()
+    became: str = ""
 
     @property
     def sessions(self) -> int:
@@ -80,7 +86,7 @@ class Candidate(Struct, frozen=True):
 
     def object(self) -> Json:
         """As it is stored, under its key."""
-        return {"text": self.text, "prior": self.prior, "why": list(self.why), "seen": list(self.seen)}
+        return {name: value for name, value in asdict(self).items() if value and name != "key"}
 
     def with_seen(self, more: Iterable[Sighting]) -> Candidate:
         """With these sightings too: each message counts once, also where a fork of its session has it."""
@@ -89,45 +95,54 @@ class Candidate(Struct, frozen=True):
             known.setdefault(sighting.message, sighting)
         return replace(self, seen=tuple(known.values())[:SEEN])
 
-    def quote(self, at: Sighting) -> Json:
+    def quote(self) -> Json:
         """The person's words on one line, with the end of the agent's: for the eyes of that person, in the
         state folder.
         """
         text, context = " ".join(self.text.split())[:QUOTE], " ".join(self.prior.split())[-CONTEXT:]
+        at = max(self.seen, key=lambda s: s.day)
         where = {"day": at.day, "session": at.session, "file": at.file, "line": at.line}
         return {"text": text, "context": context, **where}
 
 
-class Finding(NamedTuple):
-    """A candidate and how it was read."""
-
-    candidate: Candidate
-    reading: Reading
-
-
-def stored(entries: Mapping[str, Any]) -> dict[str, Candidate]:
-    """Candidates as they were stored, by their keys; entries of another form are left out."""
+def stored(entries: Mapping[str, Any], signals: Collection[str] = ()) -> dict[str, Candidate]:
+    """Candidates as they were stored, by their keys; entries of another form are left out. One whose signal
+    is none of these waits again.
+    """
     kept: dict[str, Candidate] = {}
     for key, entry in entries.items():
         try:
-            candidate = msgspec.convert({**entry, "key": key}, Candidate)
+            candidate = msgspec.convert({"text": "", **entry, "key": key}, Candidate)
         except (TypeError, msgspec.ValidationError):
             continue
-        if candidate.seen:
+        if candidate.became != NOTHING and candidate.became not in signals:
+            candidate = replace(candidate, became="")
+        if candidate.seen or candidate.became:
             kept[key] = candidate
     return kept
 
 
-def merged(mine: Mapping[str, Candidate], other: Mapping[str, Candidate]) -> dict[str, Candidate]:
-    """Both, with the sightings of both: two scans at once lose nothing. At most ``KEPT``."""
-    found = dict(other)
-    for key, candidate in mine.items():
-        known = found.get(key)
-        found[key] = candidate if known is None else known.with_seen(candidate.seen)
-    least = sorted(found.values(), key=lambda c: (bool(c.reasons), c.day)) if len(found) > KEPT else []
-    for candidate in least[: len(found) - KEPT]:
+def merged(more: Mapping[str, Candidate], known: Mapping[str, Candidate]) -> dict[str, Candidate]:
+    """``known`` with the sightings of both: two scans at once lose nothing. At most ``KEPT`` with a text."""
+    found = dict(known)
+    for key, candidate in more.items():
+        old = found.get(key, candidate)
+        found[key] = old if old.became == NOTHING else old.with_seen(candidate.seen)
+    texts = [c for c in found.values() if c.became != NOTHING]
+    texts.sort(key=lambda c: (bool(c.became or c.reasons), c.day))
+    nothing = [c for c in found.values() if c.became == NOTHING]
+    for candidate in (*texts[: max(0, len(texts) - KEPT)], *nothing[: max(0, len(nothing) - DECIDED)]):
         del found[candidate.key]
     return found
+
+
+def quotes_of(candidates: Iterable[Candidate], signal: str) -> list[Json]:
+    """What was said of a signal: of different sessions, the newest ones, oldest first."""
+    found: dict[str, Json] = {}
+    quotes = [c.quote() for c in candidates if c.became == signal]
+    for quote in sorted(quotes, key=lambda q: str(q["day"]), reverse=True):
+        found.setdefault(quote["session"], quote)
+    return list(found.values())[:QUOTES][::-1]
 
 
 def pressing(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -146,50 +161,6 @@ def for_a_model(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [c for c in pressing(candidates) if c.prior or c.reasons]
 
 
-class Gathering:
-    """Takes what was said, one message after the other. ``kept``: candidates by key. ``decided``: the fate of
-    texts that were read before, by key: the id of a signal, or "none"; ``nothing`` has the new ones of these.
-    ``signals``: those of the journal.
-    """
-
-    def __init__(
-        self,
-        kept: Mapping[str, Candidate] | None = None,
-        decided: Mapping[str, Any] | None = None,
-        signals: Iterable[Mapping[str, Any]] = (),
-    ) -> None:
-        self.kept = dict(kept or {})
-        self.nothing: dict[str, str] = {}
-        self.messages = 0
-        self.found: list[Finding] = []
-        self._decided = dict(decided or {})
-        self._signals = {s["id"]: s for s in signals}
-
-    def take(self, said: Said, file: str = "") -> None:
-        """One more message of a person."""
-        self.messages += 1
-        candidate = candidate_of(said, file)
-        if candidate is None:
-            return
-        before = self._decided.get(candidate.key)
-        if signal := self._signals.get(before):  # a text that was read before, said once more
-            kind = signal.get("polarity") or signal["type"]
-            self.found.append(Finding(candidate, Reading(kind, signal["content"], signal["severity"])))
-        elif before != "none" and candidate.key not in self.nothing:
-            known = self.kept.get(candidate.key)
-            self.kept[candidate.key] = candidate if known is None else known.with_seen(candidate.seen)
-            if len(self.kept) > 2 * KEPT:
-                self.kept = merged({}, self.kept)
-
-    def settle(self, candidate: Candidate, reading: Reading) -> None:
-        """Count a candidate as what it was read as."""
-        self.kept.pop(candidate.key, None)
-        if reading.type == "none":
-            self.nothing[candidate.key] = "none"
-        else:
-            self.found.append(Finding(candidate, reading))
-
-
 def candidate_of(said: Said, file: str = "") -> Candidate | None:
     """A message as a candidate; None for one that says too much or nothing, and for a command."""
     text = said.text.strip()
@@ -202,13 +173,6 @@ def candidate_of(said: Said, file: str = "") -> Candidate | None:
     why += [kind for kind, pattern in _KEYWORD.items() if pattern.search(low)]
     prior = redact_tail(said.prior.strip(), PRIOR)
     return Candidate(digest(folded(head) or head), head, prior, tuple(why), (sighting,))
-
-
-def keep_quotes(kept: object, new: Json) -> list[Json]:
-    """The quotes of a signal with a new one: of different sessions, the newest ones."""
-    quotes = [q for q in kept if isinstance(q, dict)] if isinstance(kept, list) else []
-    quotes = [q for q in quotes if q.get("session") != new["session"]]
-    return sorted([*quotes, new], key=lambda q: str(q.get("day")))[-QUOTES:]
 
 
 def timestamp(at: int) -> str:

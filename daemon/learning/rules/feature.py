@@ -13,7 +13,7 @@ import asyncio
 from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +29,6 @@ from ...store.retention import old
 from ..playbook.project_playbook import rules_of
 from ..state import ReflectState
 from . import questions
-from .candidates import Candidate
 from .preferences import those_that_count
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ POLLS: Final = 10  # what a hook told is stored a moment later
 PAGE: Final = 50  # sessions of a page of history
 MOST_CHARS: Final = 200
 ANSWER_S: Final = 120.0  # for one question to a model
+LINES_CHARS: Final = 100_000  # of one question
 TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
 _USED: Final = "this answer was used before; ask the person again, with a new question"
 
@@ -119,21 +119,10 @@ class _Spend(msgspec.Struct):
     digest: str
 
 
-class _Said(msgspec.Struct):
-    text: str
-    prior: str = ""
-
-
-class _ToRead(msgspec.Struct):
+class _Asks(msgspec.Struct):
     session: str
-    messages: list[_Said]
-    stands: list[questions.Stands] = []
-
-
-class _ToCompare(msgspec.Struct):
-    session: str
-    text: str
-    statements: list[str]
+    question: Literal["signals", "contradicts"]
+    lines: Annotated[str, msgspec.Meta(max_length=LINES_CHARS)]
 
 
 class Rules(Feature):
@@ -180,8 +169,7 @@ class Rules(Feature):
             Route("GET", "session", self._session),
             Route("POST", "spend", self._spend),
             Route("GET", "history", self._history),
-            Route("POST", "signals", self._signals),
-            Route("POST", "contradicts", self._contradicts),
+            Route("POST", "ask", self._asks),
         )
 
     async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,25 +248,14 @@ class Rules(Feature):
         instance = self.parts.instances.telling(directory)
         return {"page": await instance.host.history(instance, after[:MOST_CHARS], PAGE)}
 
-    async def _signals(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session``, ``messages``, ``stands`` → ``readings`` of the small model, by the place of each
-        message: type, wording, severity and the ids of rules that it contradicts. ``why``: what failed, or
-        why nobody was asked. Raises ``BadReply`` and ``Rejected``.
+    async def _asks(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``session``, ``question`` and its ``lines`` → the ``reply`` of the small model; ``why``: what
+        failed, or why nobody was asked. Raises ``BadReply`` and ``Rejected``.
         """
-        asked = _of(body, _ToRead)
-        said = [Candidate("", m.text, m.prior) for m in asked.messages[: questions.BATCH]]
-        answer = await self._ask(asked.session, questions.to_read(said, asked.stands))
-        readings = questions.readings(answer.reply, asked.stands, len(said))
-        return {"readings": msgspec.to_builtins(readings, str_keys=True), "why": answer.why}
-
-    async def _contradicts(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session``, ``text``, ``statements`` → the places of those that the text ``contradicts``, and of
-        those that say the ``same``; ``why`` as above. Raises ``BadReply`` and ``Rejected``.
-        """
-        asked = _of(body, _ToCompare)
-        answer = await self._ask(asked.session, questions.to_compare(asked.text, asked.statements))
-        found = questions.compared(answer.reply, asked.statements)
-        return {"contradicts": list(found.contradicts), "same": list(found.same), "why": answer.why}
+        asked = _of(body, _Asks)
+        about = questions.about_messages if asked.question == "signals" else questions.about_a_rule
+        answer: Answer[Any] = await self._ask(asked.session, about(asked.lines))
+        return {"reply": msgspec.to_builtins(answer.reply), "why": answer.why}
 
     async def _ask(self, session: str, question: Question[T]) -> Answer[T]:
         """Ask the small model of whoever judges this session, with the prompt that counts in its folder.

@@ -1,8 +1,7 @@
 """The learning journal as a plain dict, and all that is done with it (FR2, TR4).
 
-A signal counts each session once: its ``sightings`` hold a digest of each session and of the messages in it.
-So the same messages again change nothing, and a message that a fork of a session copied counts where it was
-seen first. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone.
+A signal counts each session once: its ``sightings`` hold a digest of each session, with the first message of
+it. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone.
 Pure: no clock, no file. Days are ``YYYY-MM-DD``. Unknown fields are kept. Raises ``UserError`` for an id that
 is not there, ``ValueError`` for a dict that is no journal.
 """
@@ -37,7 +36,6 @@ SIGNAL_ID: Final = re.compile(r"\Asig-(?:(\d{8})-)?(\d{3,9})\Z")
 RULE_ID: Final = re.compile(r"\Arule-(\d{3,9})\Z")
 MAX_SIGNALS: Final = 5_000
 MAX_SESSIONS: Final = 500  # of one signal
-MAX_MESSAGES: Final = 50  # of one signal in one session
 MAX_CONTENT: Final = 300
 MAX_AGAINST: Final = 20
 THRESHOLDS: Final[dict[str, int]] = {"high": 1, "medium": 2, "low": 3}
@@ -151,48 +149,43 @@ def ranked(signals: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class Adding:
-    """Counts readings in a journal, in place. Equal texts are one signal. ``new``: ids of new signals."""
+    """Counts readings in a journal, in place. Equal texts are one signal."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.new: list[str] = []
-        self._by_id = {s["id"]: s for s in journal["signals"]}
-        self._same: dict[tuple[str, str], str] = {}
+        self._same: dict[tuple[str, str], Entry] = {}
         self._dead = {folded(stone["content"]) for stone in journal["tombstones"]}
         self._highest: dict[str, int] = {}
-        self._counted: dict[str, str] = {}
         for signal in journal["signals"]:
-            self._same.setdefault(_same_as(signal), signal["id"])
-            self._counted.update((m, signal["id"]) for of in signal["sightings"].values() for m in of)
+            self._same.setdefault(_same_as(signal), signal)
             day, number = SIGNAL_ID.findall(signal["id"])[0]
             self._highest[day] = max(int(number), self._highest.get(day, 0))
 
-    def add(self, reading: Reading, at: Sighting) -> tuple[str, bool]:
-        """Count a sighting: the id of its signal, and whether anything changed. A message counts once,
-        whatever it was read as the first time, also when a fork of its session has a copy.
-        """
-        if (known := self._counted.get(at.message)) is not None:
-            return known, False
-        made = _new_signal(reading, at)
-        name = self._same.get(_same_as(made), "")
-        if not name:
-            name = self._same[_same_as(made)] = self._append(made)
-        elif not _count(self._by_id[name], reading, at):
-            return name, False
-        self._counted[at.message] = name
-        return name, True
+    def add(self, reading: Reading, at: Sighting) -> str:
+        """Count a sighting; the id of its signal."""
+        made = {**typed(reading.type), "content": reading.content}
+        signal = self._same.get(_same_as(made))
+        if signal is None:
+            signal = self._same[_same_as(made)] = self._append(made, reading, at)
+        count(signal, at, reading)
+        return str(signal["id"])
 
-    def _append(self, signal: Entry) -> str:
-        day = str(signal["first_seen"])
-        day = day.replace("-", "") if _DAY.fullmatch(day) else "00000000"
+    def _append(self, made: Entry, reading: Reading, at: Sighting) -> Entry:
+        day = at.day.replace("-", "") if _DAY.fullmatch(at.day) else "00000000"
         number = self._highest[day] = self._highest.get(day, 0) + 1
-        signal["id"] = name = f"sig-{day}-{number:03d}"
-        if signal["type"] != "feedback" and folded(signal["content"]) in self._dead:
-            signal["status"] = "dismissed"
+        dead = made["type"] != "feedback" and folded(reading.content) in self._dead
+        signal = {
+            "id": f"sig-{day}-{number:03d}",
+            **made,
+            "occurrences": 0,
+            "first_seen": at.day,
+            "last_seen": at.day,
+            "severity": reading.severity,
+            "status": "dismissed" if dead else "pending",
+            "sightings": {},
+        }
         self.journal["signals"].append(signal)
-        self._by_id[name] = signal
-        self.new.append(name)
-        return name
+        return signal
 
 
 def typed(kind: Kind) -> Entry:
@@ -206,22 +199,6 @@ def typed(kind: Kind) -> Entry:
             raise ValueError("it is no signal")
 
 
-def _new_signal(reading: Reading, at: Sighting) -> Entry:
-    """The entry of a text that was said for the first time."""
-    return {
-        "id": "",
-        **typed(reading.type),
-        "content": reading.content,
-        "occurrences": 1,
-        "first_seen": at.day,
-        "last_seen": at.day,
-        "severity": reading.severity,
-        "status": "pending",
-        "sightings": {digest(at.session): [at.message]},
-        **({"against": list(reading.against)[:MAX_AGAINST]} if reading.against else {}),
-    }
-
-
 def _same_as(signal: Mapping[str, Any]) -> tuple[str, str]:
     """The key of equal signals. Corrections and instructions are of one kind: both say how things shall be
     done.
@@ -230,26 +207,24 @@ def _same_as(signal: Mapping[str, Any]) -> tuple[str, str]:
     return str(kind), folded(signal["content"])
 
 
-def _count(signal: Entry, reading: Reading, at: Sighting) -> bool:
-    """Count one more sighting of a signal; says whether anything changed."""
+def count(signal: Entry, at: Sighting, reading: Reading | None = None) -> None:
+    """Count one more sighting of a signal in place, unless its session counts already. ``reading``: as it was
+    read this time.
+    """
     sightings: dict[str, list[str]] = signal["sightings"]
     session = digest(at.session)
     if session in sightings:
-        if len(sightings[session]) >= MAX_MESSAGES:
-            return False
-        sightings[session].append(at.message)
-    else:
-        unseen = signal["occurrences"] - len(sightings)  # counted by hand, or before there were sightings
-        sightings[session] = [at.message]
-        signal["occurrences"] = len(sightings) + max(0, unseen)
-        while len(sightings) > MAX_SESSIONS:
-            del sightings[next(iter(sightings))]
+        return
+    sightings[session] = [at.message]
+    signal["occurrences"] += 1
+    while len(sightings) > MAX_SESSIONS:
+        del sightings[next(iter(sightings))]
     signal["first_seen"] = min(signal["first_seen"] or at.day, at.day)
     signal["last_seen"] = max(signal["last_seen"], at.day)
-    signal["severity"] = min(signal["severity"], reading.severity, key=SEVERITIES.index)
-    if reading.against:
+    if reading is not None:
+        signal["severity"] = min(signal["severity"], reading.severity, key=SEVERITIES.index)
+    if reading is not None and reading.against:
         signal["against"] = list(dict.fromkeys([*against(signal), *reading.against]))[:MAX_AGAINST]
-    return True
 
 
 def against(signal: Mapping[str, Any]) -> list[str]:
@@ -285,38 +260,10 @@ def _named(entries: Sequence[Entry], name: str, what: str, more: str) -> Entry:
     return entry
 
 
-def dismiss(journal: Journal, names: Iterable[str], day: str) -> None:
-    """Never suggest these signals again. Raises ``UserError`` before anything is changed."""
-    signals = [signal_named(journal, name) for name in names]
-    for signal in signals:
-        if signal["status"] == "promoted":
-            raise UserError(f"{signal['id']} is a rule by now; take the rule back first")
-    for signal in signals:
-        signal["status"] = "dismissed"
-        bury(journal, signal["content"], day, signal["id"])
-
-
 def bury(journal: Journal, content: str, day: str, signal: str = "") -> None:
     """Never suggest or learn a text that says this again. ``signal``: the id of the one that said it."""
     if not any(stone["content"] == content for stone in journal["tombstones"]):
         journal["tombstones"].append({"content": content, "signal": signal, "at": day})
-
-
-def restore(journal: Journal, names: Iterable[str]) -> None:
-    """Take dismissals back, with the tombstones of the same texts. Raises ``UserError`` before anything is
-    changed.
-    """
-    signals = [signal_named(journal, name) for name in names]
-    for signal in signals:
-        if signal["status"] != "dismissed":
-            raise UserError(f"{signal['id']} was not dismissed; it is {signal['status']}")
-    for signal in signals:
-        signal["status"] = "pending"
-        journal["tombstones"] = [
-            stone
-            for stone in journal["tombstones"]
-            if stone.get("signal") != signal["id"] and not same(stone["content"], signal["content"])
-        ]
 
 
 # --- rules ----------------------------------------------------------------------------------------------
@@ -332,13 +279,15 @@ def archived(rule: Entry, *, reason: str, day: str) -> Entry:
     return {**rule, "active": False, "archived_at": day, "reason": reason}
 
 
-def promoted(journal: Journal, names: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
-    """The change of status of signals that a rule is made of, as ``put`` takes it. Raises ``UserError``."""
-    return tuple((name, signal_named(journal, name)["status"], "promoted") for name in names)
+def becoming(journal: Journal, names: Iterable[str], status: Status) -> tuple[tuple[str, str, str], ...]:
+    """The change of status of these signals, as ``put`` takes it. Raises ``UserError``."""
+    return tuple((name, signal_named(journal, name)["status"], status) for name in names)
 
 
-def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, str, str]]) -> None:
-    """Give each entry its state after a change, and signals their status (id, before, after)."""
+def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, str, str]], day: str) -> None:
+    """Give each entry its state after a change, and signals their status (id, before, after). One that is
+    dismissed is buried, and one that is not any more is dug up.
+    """
     rules: list[Entry] = journal["learned_rules"]
     for before, after in pairs:
         name = (after or before or {}).get("id")
@@ -348,3 +297,7 @@ def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, st
         for signal in journal["signals"]:
             if signal["id"] == name and signal["status"] == was:
                 signal["status"] = now
+                if now == "dismissed":
+                    bury(journal, signal["content"], day, name)
+        if was == "dismissed":
+            journal["tombstones"] = [stone for stone in journal["tombstones"] if stone.get("signal") != name]

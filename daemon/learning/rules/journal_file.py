@@ -6,34 +6,33 @@ to each other. New texts are redacted before they are written. A file that is no
 ``….corrupt-<ms>`` at the next write, and ``told`` says so. Links are not followed, and nothing is done in a
 folder that is one: a clone may ship it. A ``temp`` folder of ours gets a ``.gitignore``.
 
-A person's words, the texts that wait to be read and the places where reading stopped are draft. They are
-written after the journal, so a scan that is killed reads some files a second time and counts nothing twice.
-Cursors and quotes belong to one journal: with a new one everything is read again.
+A person's messages, what became of them, and the places where reading stopped are in the state folder. They
+are written after the journal, so a killed scan reads some files a second time and counts nothing twice.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
 from ...files.verdict import make_reflection
 from ...redact import redact, redact_head
-from ..state import ReflectState, problem_of
+from ..state import Name, ReflectState, problem_of
 from . import journal as journals
-from .candidates import Candidate, Finding, Gathering, keep_quotes, merged, stored
-from .journal import MAX_CONTENT, Adding, Journal, Reading, trim
+from .candidates import NOTHING, Candidate, merged, stored
+from .journal import MAX_CONTENT, Adding, Journal, Reading, count, trim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...core.ports import Clock
     from .journal import Entry
@@ -43,11 +42,12 @@ NAME: Final = "reflect-journal.json"
 FILE: Final = f".claude/orchestration/temp/{NAME}"
 OPENCODE_FILE: Final = f".reflection/{NAME}"
 LIMIT: Final = 64 * 1024 * 1024
-CREATED: Final = "journal"  # among quotes and cursors: when their journal was created
-MOST: Final = 100_000  # cursors of files, and texts that were decided; what is dropped is read again
+CREATED: Final = "journal"  # among the messages: when their journal was created
+MOST: Final = 100_000  # cursors of files; what is dropped is read again
 _CLAUDE: Final = (".claude", "CLAUDE.md")
 _OPENCODE: Final = (".opencode", "opencode.json", "opencode.jsonc")
 _LISTS: Final = ("signals", "learned_rules", "tombstones")
+_NONE: Final[Mapping[str, Reading]] = {}
 
 
 class Loaded(NamedTuple):
@@ -68,20 +68,13 @@ class Loaded(NamedTuple):
 
 
 class Draft(Struct):
-    """A journal while it is changed. ``told``: lines that a person should know. The rest is of a scan:
-    ``new`` and ``again`` (ids of signals), ``quotes`` by such ids, ``decided`` (the fate of texts, by their
-    keys: the id of a signal, or "none"), ``kept`` (candidates that wait), ``cursors`` (path → where reading
-    stopped). The last four are written into the state folder after the journal.
+    """A journal while it is changed. ``told``: lines that a person should know. ``state``: files of the state
+    folder that are written after it.
     """
 
     journal: Journal
     told: list[str] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
-    quotes: list[tuple[str, Json]] = field(default_factory=list)
-    decided: dict[str, str] = field(default_factory=dict)
-    kept: Mapping[str, Candidate] | None = None
-    cursors: Json | None = None
+    state: dict[Name, Json] = field(default_factory=dict)
 
 
 class ProjectJournal:
@@ -110,40 +103,26 @@ class ProjectJournal:
             problem = f"{self.path} is no journal that can be used: {why}"
             return Loaded(self._with_tombstones(self._empty()), problem)
 
-    def usable(self) -> Journal:
-        """The journal. Raises ``UserError`` for one that can't be used."""
-        loaded = self.read()
-        if loaded.problem:
-            raise UserError(f"{loaded.problem}: the next scan begins a new one")
-        return loaded.journal
-
     @contextmanager
-    def change(self, *, dry_run: bool = False) -> Iterator[Draft]:
+    def change(self) -> Iterator[Draft]:
         """Give the journal out to be changed in place, and write it. When the block raises, nothing is
         written. Raises ``Unavailable``, and ``UserError`` for a folder that can have no journal.
         """
         if problem := problem_of(self.project, self.path):
             raise UserError(problem)
-        with nullcontext() if dry_run else alone(self.state.folder):
+        with alone(self.state.folder):
             loaded = self.read()
             draft = Draft(loaded.journal)
             before, known = _dumped(draft.journal), _contents(draft.journal)
-            try:
-                yield draft
-            except UserError as error:
-                if not loaded.problem:
-                    raise
-                raise UserError(f"{error}. {loaded.problem}: the next scan begins a new one") from None
+            yield draft
             for entry in (entry for key in _LISTS for entry in draft.journal[key]):
                 if entry["content"] not in known:
                     entry["content"] = redact(entry["content"])
             text = _dumped(draft.journal)
-            if not dry_run and (text != before or loaded.problem or not os.path.lexists(self.path)):
+            if text != before or loaded.problem or not os.path.lexists(self.path):
                 self._write(draft, text, loaded.problem)
-            elif loaded.problem:
-                draft.told.append(loaded.problem)
-            if not dry_run:
-                self._keep(draft)
+            for name, kept in draft.state.items():
+                self.state.save(name, kept, self._clock.now_ms())
 
     def _write(self, draft: Draft, text: bytes, problem: str) -> None:
         now = self._clock.now_ms()
@@ -179,116 +158,82 @@ class ProjectJournal:
         except OSError as error:
             raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
-    # --- what a scan found -------------------------------------------------------------------------------
+    # --- what a person typed -----------------------------------------------------------------------------
 
-    def count(
-        self,
-        findings: Sequence[Finding],
-        *,
-        cursors: Json | None = None,
-        kept: Mapping[str, Candidate] | None = None,
-        nothing: Mapping[str, str] | None = None,
-        dry_run: bool = False,
-    ) -> Draft:
-        """Count findings in the journal. ``cursors``: path → where reading stopped. ``kept``: candidates that
-        wait; ``nothing``: keys of those that teach nothing. Raises ``Unavailable``.
-        """
-        again = set[str]()
-        with self.change(dry_run=dry_run) as draft:
-            draft.decided, draft.kept, draft.cursors = dict(nothing or {}), kept, cursors
-            adding = Adding(draft.journal)
-            for candidate, reading in findings:
-                for sighting in candidate.seen:
-                    name, changed = adding.add(_worded(candidate, reading), sighting)
-                    draft.quotes.append((name, candidate.quote(sighting)))
-                    draft.decided[candidate.key] = name
-                    again |= {name} if changed else set()
-            draft.new, draft.again = adding.new, sorted(again - set(adding.new))
-            if gone := trim(draft.journal):
-                draft.told.append(f"{gone} of the least signals were dropped: there are too many")
-        return draft
-
-    def _keep(self, draft: Draft) -> None:
-        """Write what belongs to the journal into the state folder."""
-        journal, state, now = draft.journal, self.state, self._clock.now_ms()
-        created = {CREATED: journal.get("created", "")}
-        ids = {signal["id"] for signal in journal["signals"]}
-        if draft.quotes:
-            known = {name: old for name, old in self._of_journal("quotes", journal).items() if name in ids}
-            for name, quote in draft.quotes:
-                if name in ids:
-                    known[name] = keep_quotes(known.get(name), quote)
-            state.save("quotes", created | known, now)
-        decided = {**state.load("decided"), **draft.decided}
-        if draft.decided:
-            state.save("decided", _newest(decided), now)
-        if draft.kept is not None or draft.decided:  # what a kill left in both is decided
-            found = merged(draft.kept or {}, stored(state.load("candidates")))
-            waiting = {key: c.object() for key, c in found.items() if decided.get(key) not in ids | {"none"}}
-            state.save("candidates", waiting, now)
-        if draft.cursors is not None:
-            files = _newest({**self.cursors(journal), **draft.cursors})
-            state.save("cursors", {**created, "files": files}, now)
-
-    def gathering(self, journal: Journal) -> Gathering:
-        """The texts that wait to be read, and the fate of the others, for a scan that goes on."""
-        return Gathering(
-            stored(self.state.load("candidates")), self.state.load("decided"), journal["signals"]
-        )
+    def messages(self, journal: Journal) -> dict[str, Candidate]:
+        """What they typed, by key, and what became of it."""
+        found = self.state.load("messages")
+        same = found.get(CREATED) == journal.get("created", "")  # a new journal gave the same ids to others
+        return stored(found, {signal["id"] for signal in journal["signals"]} if same else ())
 
     def unread(self) -> list[Candidate]:
-        """The candidates that nobody read yet."""
-        return list(stored(self.state.load("candidates")).values())
+        """The messages that nobody read yet."""
+        return [c for c in self.messages(self.read().journal).values() if not c.became]
+
+    def keep(
+        self,
+        more: Mapping[str, Candidate],
+        readings: Mapping[str, Reading] = _NONE,
+        cursors: Json | None = None,
+    ) -> Draft:
+        """Keep more messages, and count what they were read as. ``readings``: by key, of those that wait.
+        ``cursors``: path → where reading stopped. Raises ``Unavailable``.
+        """
+        with self.change() as draft:
+            journal = draft.journal
+            known = merged(more, self.messages(journal))
+            adding, signals = Adding(journal), {signal["id"]: signal for signal in journal["signals"]}
+            for key in more:
+                if key in known and (signal := signals.get(known[key].became)):
+                    for at in known[key].seen:
+                        count(signal, at)
+            for key, reading in readings.items():
+                if key in known and not known[key].became:
+                    known[key] = _counted(adding, known[key], reading)
+            if gone := trim(journal):
+                draft.told.append(f"{gone} of the least signals were dropped: there are too many")
+            if more or readings:
+                entries = {key: candidate.object() for key, candidate in known.items()}
+                draft.state["messages"] = {CREATED: journal.get("created", ""), **entries}
+            if cursors:
+                files = list({**self.state.load("cursors"), **cursors}.items())
+                draft.state["cursors"] = dict(files[-MOST:])
+        return draft
 
     def word(self, keys: Sequence[str], content: str) -> Entry:
-        """Count candidates as a signal in somebody's words, and return it. Raises ``UserError`` for a
-        candidate that is not there, and ``Unavailable``.
+        """Count messages as a signal in somebody's words, and return it. Raises ``UserError`` for one that
+        does not wait, and ``Unavailable``.
         """
-        findings = []
+        readings = {}
         for candidate in self._waiting(keys):
             stopped = {"refused", "interrupted"} & set(candidate.why)
-            findings.append(Finding(candidate, Reading("correction" if stopped else "instruction", content)))
-        journal = self.count(findings).journal
-        messages = {sighting.message for candidate, _ in findings for sighting in candidate.seen}
-        for signal in journal["signals"]:
-            counted = messages & {m for of in signal["sightings"].values() for m in of}
-            if counted and journals.same(signal["content"], redact(content)):
-                return dict(signal)
-        raise UserError("these messages were counted as something else meanwhile: scan again")
+            readings[candidate.key] = Reading("correction" if stopped else "instruction", content)
+        journal = self.keep({}, readings).journal
+        became = self.messages(journal)[keys[0]].became
+        return journals.signal_named(journal, became)
 
     def drop(self, keys: Sequence[str]) -> None:
-        """These candidates teach nothing: they are not shown again. Raises as ``word`` does."""
-        self.count((), nothing={candidate.key: "none" for candidate in self._waiting(keys)})
+        """These messages teach nothing: they are not shown again. Raises as ``word`` does."""
+        self.keep({}, {candidate.key: Reading("none", "") for candidate in self._waiting(keys)})
 
     def _waiting(self, keys: Sequence[str]) -> list[Candidate]:
         """Raises ``UserError`` before anything is counted."""
-        waiting = stored(self.state.load("candidates"))
+        waiting = {candidate.key: candidate for candidate in self.unread()}
         gone = [key for key in keys if key not in waiting]
-        if gone:
-            raise UserError(
-                f"no message {gone[0][:40]!r} waits to be read; `reflectd reflect scan` lists them"
-            )
+        if gone or not keys:
+            name = gone[0][:40] if gone else ""
+            raise UserError(f"no message {name!r} waits to be read; `reflectd reflect --json` lists them")
         return [waiting[key] for key in dict.fromkeys(keys)]
 
-    def cursors(self, journal: Journal) -> Json:
-        """The cursors of files, by path; nothing when they are of another journal."""
-        files = self._of_journal("cursors", journal).get("files")
-        return dict(files) if isinstance(files, dict) else {}
 
-    def _of_journal(self, name: Literal["cursors", "quotes"], journal: Journal) -> Json:
-        """The entries of this journal; nothing of another one, which gave the same ids to others."""
-        found = self.state.load(name)
-        return found if found.get(CREATED) == journal.get("created", "") else {}
-
-
-def _worded(candidate: Candidate, reading: Reading) -> Reading:
+def _counted(adding: Adding, candidate: Candidate, reading: Reading) -> Candidate:
+    """A message as it was read."""
+    if reading.type == "none":
+        return Candidate(candidate.key, "", became=NOTHING)
     text = redact_head(" ".join((reading.content or candidate.text).split()), MAX_CONTENT)
-    return Reading(reading.type, text, reading.severity, reading.against)
-
-
-def _newest(found: Json) -> Json:
-    """The newest ``MOST`` entries."""
-    return dict(list(found.items())[-MOST:])
+    worded = Reading(reading.type, text, reading.severity, reading.against)
+    (became,) = {adding.add(worded, at) for at in candidate.seen}
+    return replace(candidate, became=became)
 
 
 def place(project: Path) -> Path:

@@ -24,7 +24,7 @@ from ..playbook.project_playbook import ProjectPlaybook
 from ..revisions import Revision, RevisionsOf, digest, undo_of
 from ..texts import refusal
 from . import places, preferences
-from .journal import Pair, archived, highest, promoted, put, rule_named, same
+from .journal import Pair, archived, becoming, highest, put, rule_named, same
 from .journal_file import ProjectJournal
 from .section import Document, Rule, checked, joined
 from .standing import WORKSHOP, Standing, by_hand, matched
@@ -137,11 +137,13 @@ class LearnedRules:
             [*told, *problems],
         )
 
-    def places(self, *, soft: bool = False) -> tuple[Place, ...]:
-        """The files that a new rule can go to: one, or two of which a person must choose. Raises
-        ``UserError``.
+    def place(self, *, soft: bool = False, host: str = "") -> Place:
+        """The file that a new rule goes to. ``host``: the one whose file counts, where two could have it.
+        Raises ``UserError``, and ``Unavailable``.
         """
-        return (places.for_preferences(self.project),) if soft else places.for_rules(self.project, self.env)
+        if soft:
+            return places.for_preferences(self.project)
+        return places.for_rules(self.project, self.env, host)
 
     def workshop(self) -> str | None:
         """Workshop's command, where it is installed."""
@@ -199,7 +201,7 @@ class LearnedRules:
             }
             name = entry["id"]
             what = f"learned {name}" + (f" in place of {', '.join(replaces)}" if replaces else "")
-            status = promoted(draft.journal, signals)
+            status = becoming(draft.journal, signals, "promoted")
             change = Change(0, 0, what, by=by, soft=soft, rules=((None, entry),), signals=status)
             if soft and not replaces and self._keeps_in_workshop(entry, draft):
                 return self._apply(draft, change)
@@ -257,6 +259,17 @@ class LearnedRules:
             change = _sourced(draft.journal, row, f"reworded {name}", signals, content=text)
             return self._apply(draft, change, place, doc.reword(row.rule, text), _mark(doc))
 
+    def dismiss(self, names: Sequence[str], *, by: str = "you") -> Done:
+        """Never suggest these signals again."""
+        with self.journal.change() as draft:
+            self._settle(draft.journal)
+            signals = becoming(draft.journal, names, "dismissed")
+            for name, was, _ in signals:
+                if was != "pending":
+                    raise UserError(f"{name} is {was} already: nothing was changed")
+            change = Change(0, 0, f"dismissed {', '.join(names)}", by=by, signals=signals)
+            return self._apply(draft, change)
+
     def undo(self, number: int = 0, *, by: str = "you") -> Done:
         """Take a change back (0: the newest that nobody undid): in its file only while that is as the change
         left it.
@@ -273,7 +286,7 @@ class LearnedRules:
                 if any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
                     draft.told.append("Workshop is not told: `workshop preferences` shows what it keeps")
                 return self._apply(draft, back)
-            every = [*(place for place, _ in files), *self.places(soft=change.soft)]
+            every = [*(place for place, _ in files), self.place(soft=change.soft)]
             place = next((place for place in every if place.name == change.file), None)
             if place is None:
                 raise UserError(f"{change.file} is no file for rules any more: nothing was undone")
@@ -309,12 +322,14 @@ class LearnedRules:
         """Make the journal say what a killed change wrote; one that wrote nothing is forgotten."""
         newest = next(iter(self.changes.all()), None)
         known = {entry["id"]: entry for entry in journal["learned_rules"]}
-        if newest is None or any(known.get((b or a or {}).get("id")) != b for b, a in newest.rules):
+        if newest is None or not newest.rules:
+            return
+        if any(known.get((b or a or {}).get("id")) != b for b, a in newest.rules):
             return
         path = self.project / newest.file
         now = digest(path.read_bytes()) if newest.file and path.is_file() else ""
         if not newest.file or now == newest.after:
-            put(journal, newest.rules, newest.signals)
+            put(journal, newest.rules, newest.signals, self.journal.day())
         elif now == newest.before:
             self.changes.drop(newest)
 
@@ -334,7 +349,7 @@ class LearnedRules:
             change = self.changes.note(change)
         else:
             change = self.changes.keep(change, data, file=place.path, made_from=made_from)
-        put(draft.journal, change.rules, change.signals)
+        put(draft.journal, change.rules, change.signals, self.journal.day())
         rule = next((after or before or {} for before, after in change.rules), {})
         return Done(change, rule, draft.told)
 
@@ -425,4 +440,4 @@ def _sourced(journal: Journal, row: Standing, what: str, signals: Sequence[str],
     before = rule_named(journal, row.id)
     sources = list(dict.fromkeys([*before["source_signals"], *signals]))
     pair = (before, {**before, **more, "source_signals": sources})
-    return Change(0, 0, what, soft=row.soft, rules=(pair,), signals=promoted(journal, signals))
+    return Change(0, 0, what, soft=row.soft, rules=(pair,), signals=becoming(journal, signals, "promoted"))

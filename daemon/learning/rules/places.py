@@ -1,8 +1,9 @@
 """The files of a project that hold rules and preferences.
 
 Rules go to CLAUDE.md, or to AGENTS.md where the project has it: one file, never both. A link or an import
-(``@AGENTS.md``) makes them one. Nothing outside the project is ever touched, above all not the person's own
-``~/.claude/CLAUDE.md``: a link that leads there gives a ``UserError``. Preferences go to
+(``@AGENTS.md``) makes them one; of two that have nothing to do with each other the one with the section
+counts, else the one that the host reads, else CLAUDE.md. Nothing outside the project is ever touched, above
+all not ``~/.claude/CLAUDE.md``: a link that leads there gives a ``UserError``. Preferences go to
 ``.claude/memory/preferences.md``, in a project that only opencode works in to ``.reflection/preferences.md``;
 no folder on the way there may be a link. This module only looks.
 """
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 LIMIT: Final = 4 * 1024 * 1024
 CLAUDE: Final = ("CLAUDE.md", ".claude/CLAUDE.md")
 AGENTS: Final = "AGENTS.md"
-HOSTS: Final = {"claude_code": CLAUDE, "opencode": (AGENTS,)}
-"""Which of two files a host reads."""
+AGENTS_TOO: Final = f"@{AGENTS} in CLAUDE.md makes them one"
+READ_AGENTS: Final = frozenset({"opencode", "codex"})
+"""The hosts that read AGENTS.md, where there is also a CLAUDE.md."""
 SOFT: Final = ".claude/memory/preferences.md"
 OPENCODE_SOFT: Final = ".reflection/preferences.md"
 _SPAN: Final = re.compile(r"`[^`]*`")
@@ -80,10 +82,9 @@ def for_preferences(project: Path) -> Place:
     return Place(name, name, project / name, form=PREFERENCES)
 
 
-def for_rules(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
-    """The file for the project's rules; two, when it has two that have nothing to do with each other.
-
-    One that is not there yet is named too. Raises ``UserError`` when there is none that may be written.
+def for_rules(project: str | Path, env: Mapping[str, str], host: str = "") -> Place:
+    """The file for the project's rules, there or not. ``host``: whose file counts, of two that have nothing
+    to do with each other. Raises ``UserError`` when there is none that may be written, and ``Unavailable``.
     """
     root = Path(os.path.realpath(project))
     if str(root) in {"/", os.path.realpath(env.get("HOME") or "/")}:
@@ -92,7 +93,7 @@ def for_rules(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
     names += [AGENTS] if os.path.lexists(root / AGENTS) else []
     only = only_opencode(Path(project))
     if not names:
-        return (_place(root, AGENTS if only else CLAUDE[0], env),)
+        return _place(root, AGENTS if only else CLAUDE[0], env)
     found, refused = _places(root, names, env)
     if not found:
         raise UserError(refused[0])
@@ -100,18 +101,22 @@ def for_rules(project: str | Path, env: Mapping[str, str]) -> tuple[Place, ...]:
         note = refused[0] if refused else found[0].note
         if names == [AGENTS] and not only:
             note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md"
-        return (replace(found[0], note=note),)
+        return replace(found[0], note=note)
     claude, agents = found
     if claude.path == agents.path:
-        return (claude if claude.via == claude.name else agents,)
+        return claude if claude.via == claude.name else agents
     if claude.path.samefile(agents.path):
         raise UserError(
             f"{claude.path} and {agents.path} are one file with two names (a hard link), and replacing it "
             "would part them: make one of them a symbolic link first"
         )
     if _imports(claude, agents.path):
-        return (replace(agents, note=f"{claude.name} imports it"),)
-    return (claude, agents)
+        return replace(agents, note=f"{claude.name} imports it")
+    with_section = [place for place in found if place.document().there]
+    if len(with_section) == 1:
+        return with_section[0]
+    place, other = (agents, claude) if host in READ_AGENTS else (claude, agents)
+    return replace(place, note=f"{other.name} is another file: {AGENTS_TOO}")
 
 
 def every(project: Path, env: Mapping[str, str]) -> tuple[list[Place], list[str]]:
@@ -126,16 +131,6 @@ def every(project: Path, env: Mapping[str, str]) -> tuple[list[Place], list[str]
     except UserError as error:
         problems.append(str(error))
     return places, problems
-
-
-def chosen(found: Sequence[Place], host: str = "") -> Place | None:
-    """The one for this host, or the only one that has the section already; None when a person must say."""
-    if len(found) == 1:
-        return found[0]
-    with_section = [place for place in found if place.document().there]
-    if len(with_section) == 1:
-        return with_section[0]
-    return next((place for place in found if place.via in HOSTS.get(host, ())), None)
 
 
 def _places(root: Path, names: Sequence[str], env: Mapping[str, str]) -> tuple[list[Place], list[str]]:

@@ -29,7 +29,7 @@ _TEACHES: Final = frozenset({"correction", "instruction"})
 BATCH: Final = 20  # messages of one call
 STANDS: Final = 100  # statements that they are compared with
 STANDS_TEXT: Final = 200  # characters of each
-READ_TOKENS: Final = 80  # of an answer, for each message
+READ_TOKENS: Final = 1_800  # of an answer about a batch
 MOST: Final = 200  # statements that a new rule is compared with
 TEXT: Final = 300  # characters of each
 COMPARE_TOKENS: Final = 400
@@ -85,17 +85,24 @@ def batches(items: Sequence[T]) -> list[Sequence[T]]:
 def to_read(said: Sequence[Candidate], stands: Sequence[Stands]) -> Question[Signals]:
     """The question about a batch. Statements and messages have one count."""
     known = [{"n": n, "stands": redact_head(s.text, STANDS_TEXT)} for n, s in enumerate(stands[:STANDS], 1)]
-    messages = [_shown(n, c) for n, c in enumerate(said, len(known) + 1)]
-    slots, tokens = {"messages": _lines([*known, *messages])}, 200 + READ_TOKENS * len(said)
-    return Question("signals", slots, Signals, parts=True, max_tokens=tokens)
+    return about_messages(_lines([*known, *(_shown(n, c) for n, c in enumerate(said, len(known) + 1))]))
 
 
 def to_compare(rule: str, statements: Sequence[str]) -> Question[Contradicts]:
     """The question about a new rule."""
     lines: list[object] = [{"rule": redact_head(rule, TEXT)}]
     lines += [{"n": n, "statement": redact_head(text, TEXT)} for n, text in enumerate(statements[:MOST], 1)]
-    slots = {"statements": _lines(lines)}
-    return Question("contradicts", slots, Contradicts, parts=True, max_tokens=COMPARE_TOKENS)
+    return about_a_rule(_lines(lines))
+
+
+def about_messages(lines: str) -> Question[Signals]:
+    """The first question with these lines."""
+    return Question("signals", {"messages": lines}, Signals, parts=True, max_tokens=READ_TOKENS)
+
+
+def about_a_rule(lines: str) -> Question[Contradicts]:
+    """The second one."""
+    return Question("contradicts", {"statements": lines}, Contradicts, parts=True, max_tokens=COMPARE_TOKENS)
 
 
 def readings(reply: Signals | None, stands: Sequence[Stands], many: int) -> dict[int, Reading]:

@@ -1,4 +1,5 @@
-"""The rules and preferences that stand in a project's files, matched with its journal, and how they wear.
+"""The rules and preferences that stand in a project's files, matched with its journal, and what contradicts
+them.
 
 The files decide. A person may edit them, delete a line, move it, take over a colleague's on a merge; the
 journal follows. A rule in a file that this journal never knew is another's: it is shown and never changed.
@@ -8,12 +9,12 @@ A model said which rules a signal contradicts when it read it (``against``); her
 from __future__ import annotations
 
 import re
-from datetime import date
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from .journal import against, same
+from .journal import against
 from .section import PREFERENCES, Rule
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ NOTES: Final[dict[str, str]] = {
 """The notes in words for a person."""
 CONTRADICTED: Final = 2
 """How often a person must have contradicted a rule before unlearning it is suggested (FR8)."""
-STALE_DAYS: Final = 90
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")  # cuts a paragraph into pieces that a question can quote
 
 
@@ -169,44 +169,11 @@ def _of_file(rule: Rule, name: str, *, soft: bool) -> Standing:
     )  # fmt: skip
 
 
-# --- how rules wear ------------------------------------------------------------------------------------
-
-
-class Wear(Struct, frozen=True):
-    """``contradicted``: how often, with ``by``, the signals. ``confirmed``: the last day on which the person
-    said it, "" when unknown. ``days``: since then.
-    """
-
-    contradicted: int = 0
-    by: tuple[str, ...] = ()
-    confirmed: str = ""
-    days: int = 0
-
-    @property
-    def worn(self) -> bool:
-        """Says whether unlearning it is suggested."""
-        return self.contradicted >= CONTRADICTED
-
-    @property
-    def stale(self) -> bool:
-        """Says whether nobody said it for long."""
-        return self.days > STALE_DAYS
-
-
-def wear(row: Standing, signals: Iterable[Mapping[str, Any]], today: str) -> Wear:
-    """How an active rule wore until today."""
-    times, by, said = 0, list[str](), row.learned
-    for signal in signals:
-        first, last = signal["first_seen"], signal["last_seen"]
-        if signal["status"] == "dismissed" or signal["type"] == "feedback":
-            continue
-        if signal["id"] in row.sources or same(row.text, signal["content"]):
-            said = max(said, last)
-        elif last > row.learned and row.id in against(signal):
-            times += signal["occurrences"] if first > row.learned else 1
-            by.append(signal["id"])
-    try:
-        days = (date.fromisoformat(today) - date.fromisoformat(said)).days
-    except ValueError:
-        days = 0
-    return Wear(times, tuple(by), said, max(0, days))
+def contradicting(row: Standing, signals: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """How often the person contradicted a rule of theirs since they learned it, by the ids of signals."""
+    found = Counter[str]()
+    for signal in signals if row.active and row.mine else ():
+        later = signal["last_seen"] > row.learned and row.id in against(signal)
+        if later and signal["status"] != "dismissed" and signal["type"] != "feedback":
+            found[signal["id"]] = signal["occurrences"] if signal["first_seen"] > row.learned else 1
+    return found

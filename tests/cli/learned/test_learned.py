@@ -152,6 +152,8 @@ def test_it_says_why_no_agent_is_given_a_point(
     (box.project / "CLAUDE.md").write_text("- Run `make check`.\n- run make check.\n")
     added = run(box, "playbook", "add", text, **env)
     assert ("no agent is given it: " + why in added) or "no terminal" in added
+    if "says it already" in why:
+        assert records(box, **env)["oth-001"]["why"] == why, "whoever vouches for it"
     playbook(box).approve([" ".join(text.split())])
     record = records(box, **env)["oth-001"]
     if env == ON and text == "Use bun.":

@@ -42,9 +42,8 @@ def journal(box: Sandbox) -> Json:
 
 
 def asked(box: Sandbox, *args: str, code: int = 0, **env: str) -> Json:
-    """What `reflectd reflect … --json` answers; of `scan` where no action is named."""
-    action = () if args and not args[0].startswith("-") else ("scan",)
-    done = reflectd(box, "reflect", *action, *args, "--json", **env)
+    """What `reflectd reflect … --json` answers."""
+    done = reflectd(box, "reflect", *args, "--json", **env)
     assert (done.returncode, done.stderr) == (code, ""), done
     found: Json = json.loads(done.stdout)
     return found

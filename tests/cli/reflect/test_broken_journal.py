@@ -13,7 +13,7 @@ from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked, session
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import LINT, book_of, learned, rules_file, said_before
+from tests.support.reflecting import book_of, learned, rules_file
 
 NO_JOURNAL = "is no journal that can be used"
 LATER = "the next change keeps it aside and begins a new one"
@@ -79,18 +79,9 @@ def test_what_changes_something_keeps_it_aside_once(
 
 
 @pytest.mark.shows("I43")
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_a_decision_on_a_signal_says_what_is_wrong(box: Sandbox, broken: Path) -> None:
-    """`dismiss` names a signal that is not there any more: nothing is changed, and a scan mends it."""
+def test_a_scan_mends_it(box: Sandbox, broken: Path) -> None:
+    """What it was is kept aside, and the messages are there."""
     before = broken.read_bytes()
-    code, screen = at_a_terminal(box, ["reflect", "dismiss", "sig-20261120-001"], columns=300)
-    assert code == 2
-    assert NO_JOURNAL in screen
-    assert "the next scan begins a new one" in screen
-    assert (broken.read_bytes(), kept(broken)) == (before, [])
     session(box, "a", "Always run the tests first")
     assert [c["text"] for c in asked(box)["candidates"]] == ["Always run the tests first"]
     assert kept(broken) == [before]
-    (signal,) = said_before(box, LINT)
-    code, screen = at_a_terminal(box, ["reflect", "dismiss", signal], "y")
-    assert code == 0, screen

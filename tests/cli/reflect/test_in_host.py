@@ -57,7 +57,7 @@ def did(host: Dialogs, *words: str) -> list[str]:
 def proposed(host: Dialogs, *wishes: Wish) -> Json:
     """The first entry of what is to be asked about these."""
     said_before(host.box, *wishes)
-    found: Json = answer(host.runs("propose", "--json"))["ask"][0]
+    found: Json = answer(host.runs("--json"))["ask"][0]
     return found
 
 
@@ -162,19 +162,19 @@ def test_the_small_model_of_the_daemon_reads_it(judged: Dialogs, llm: ModelServe
     the scan by itself has no model asked.
     """
     session(judged.box, "a", SAID, OTHER)
-    found = answer(judged.runs("scan", "--json"))
+    found = answer(judged.runs("--json"))
     assert found["told"] == ["not all was read: nobody typed /reflect in this session just now"]
     assert [c["text"] for c in found["candidates"]] == [SAID, OTHER]
     judged.types("")
     llm.api(teaches(("strict", STRICT.content, "high")))
-    found = answer(judged.runs("scan", "--json"))
-    assert ([s["content"] for s in found["suggested"]], found["candidates"]) == ([STRICT.content], [])
+    found = answer(judged.runs("--json"))
+    assert found["candidates"] == []
     rows = Database(judged.box.state / "reflectd.sqlite3", SystemClock().now_ms)
     assert rows.read("SELECT purpose, account, session FROM ledger", ()) == [
         ("signals", "asked", judged.session)
     ]
     rows.close()
-    entry = answer(judged.runs("propose", "--json"))["ask"][0]
+    (entry,) = found["ask"]
     assert f'You said: "{SAID}"' in entry["input"]["questions"][0]["question"]
     llm.api(compares())
     judged.asks(entry["input"], ADD)
@@ -189,7 +189,7 @@ def test_without_a_model_the_agent_words_it(host: Dialogs) -> None:
     """
     session(host.box, "a", SAID, OTHER)
     host.types("")
-    found = answer(host.runs("scan", "--json"))
+    found = answer(host.runs("--json"))
     assert "no model is set up" in found["told"][0]
     strict, other = found["candidates"]
     assert (strict["text"], other["text"]) == (SAID, OTHER)
@@ -205,7 +205,7 @@ def test_without_a_model_the_agent_words_it(host: Dialogs) -> None:
     host.asks(entry["input"], ADD)
     assert applied(host, entry)["done"][0]["status"] == "rule added"
     assert RULE in rules(host.box)
-    assert answer(host.runs("scan", "--json"))["candidates"] == []
+    assert answer(host.runs("--json"))["candidates"] == []
 
 
 @pytest.mark.shows("FR9")
@@ -232,7 +232,7 @@ def test_what_the_person_typed_is_done(host: Dialogs, typed: str, words: list[st
 
 
 @pytest.mark.shows("FR8")
-def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> None:
+def test_rules_are_unlearned_undone_and_dismissed(host: Dialogs) -> None:
     """With the person's own words where these name just one thing, with a question where they do not."""
     host.types("learn Use npm, not yarn")
     assert answer(host.runs("learn", "Use npm, not yarn"))["done"][0]["rule"] == "rule-001"
@@ -249,12 +249,12 @@ def test_rules_are_unlearned_undone_dismissed_and_restored(host: Dialogs) -> Non
     host.types("unlearn rule-001 --delete")
     assert did(host, "unlearn", "rule-001", "--delete") == ["removed"]
     assert "npm" not in rules(host.box)
-    (name,) = said_before(host.box, STRICT)
-    host.types(f"dismiss {name}")
-    assert did(host, "dismiss", name) == ["dismissed"]
-    (entry,) = answer(host.runs("restore", name))["ask"]
-    host.asks(entry["input"], "Restore")
-    assert applied(host, entry)["done"][0]["status"] == "restored"
+    entry = proposed(host, STRICT)
+    host.asks(entry["input"], "Dismiss")
+    assert applied(host, entry)["done"][0]["status"] == "dismissed"
+    (entry,) = answer(host.runs("undo"))["ask"]
+    host.asks(entry["input"], "Undo it")
+    assert applied(host, entry)["done"][0]["status"] == "undone"
     assert statuses(host.box) == {STRICT.content: "pending"}
 
 
@@ -408,9 +408,13 @@ def test_without_a_daemon_nothing_is_decided(box: Sandbox) -> None:
     """The agent is told why; on the command line of no host at all, where to go."""
     said_before(box, STRICT)
     env = {"CLAUDE_CODE_SESSION_ID": "s"}
-    for words in (["propose"], ["apply", "0123456789ab"], ["learn", "Use bun"]):
+    for words in (["--json"], ["apply", "0123456789ab"], ["learn", "Use bun"]):
         said(reflectd(box, "reflect", *words, **env), 1, "no daemon answers")
-    said(reflectd(box, "reflect", "propose"), 2, "on a terminal `reflectd reflect` asks you itself")
+    said(
+        reflectd(box, "reflect", "propose", "--none", "x"),
+        2,
+        "on a terminal `reflectd reflect` asks you itself",
+    )
     assert not rules(box)
 
 

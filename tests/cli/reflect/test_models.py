@@ -1,4 +1,4 @@
-"""`reflect learn`, `reflect scan` and the review with a small model behind the real SDK."""
+"""`reflect learn` and the review with a small model behind the real SDK."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.secrets import TOKENS
 OWN = "Deploy on Fridays."
 NEW = "No releases before the weekend"
 GERMAN = "Nein, nimm immer pnpm für Pakete"
-SCAN = ["reflect", "scan"]
+REVIEW = ["reflect"]
 SAME = "no, use strict typescript mode"
 TAUGHT = (("strict", "Use strict TypeScript mode", "medium"), ("pnpm", "Always use pnpm", "high"))
 
@@ -51,11 +51,11 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
     session(box, "a", GERMAN, "No, use strict mode", f"the key is {secret}", "continue")
     session(box, "b", SAME)
     llm.api(teaches(*TAUGHT))
-    code, screen = typed(box, llm, SCAN, "y")
+    code, screen = typed(box, llm, REVIEW, "y", "q")
     assert code == 0, screen
     assert re.search(r"6 messages for local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
     assert contents(box) == {"Always use pnpm": 1, "Use strict TypeScript mode": 2}
-    assert [s["content"] for s in asked(box)["suggested"]] == [
+    assert [s["content"] for s in asked(box)["patterns"]] == [
         "Always use pnpm",
         "Use strict TypeScript mode",
     ]
@@ -63,7 +63,7 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
     assert secret not in request.everything
     assert WORK in request.prompt
     session(box, "c", SAME)
-    assert typed(box, llm, SCAN)[0] == 0
+    assert typed(box, llm, REVIEW, "q")[0] == 0
     assert contents(box)["Use strict TypeScript mode"] == 3
 
 
@@ -71,23 +71,22 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
 def test_without_a_yes_or_an_answer_the_words_wait(box: Sandbox, llm: ModelServer) -> None:
     """Nobody is asked after a no; a model that fails is told of, and the next scan asks again."""
     session(box, "a", "No, use strict mode")
-    assert typed(box, llm, SCAN, "n")[0] == 0
+    assert typed(box, llm, REVIEW, "n", "\x04")[0] == 0
     assert llm.of("api") == []
     llm.api(fail(401))
-    code, screen = typed(box, llm, SCAN, "y")
+    code, screen = typed(box, llm, REVIEW, "y", "q")
     assert (code, "not all was read: no model answered" in screen) == (0, True), screen
     assert contents(box) == {}
     llm.api(teaches(*TAUGHT))
-    assert typed(box, llm, SCAN, "y")[0] == 0
+    assert typed(box, llm, REVIEW, "y", "q")[0] == 0
     assert contents(box) == {"Use strict TypeScript mode": 1}
 
 
 def test_a_script_asks_no_model(box: Sandbox, llm: ModelServer) -> None:
     """It costs something, so a person is asked: without a terminal the messages are only printed."""
     session(box, "a", GERMAN)
-    done = reflectd(box, *SCAN, "--json", **model_of(llm.url))
+    done = reflectd(box, *REVIEW, "--json", **model_of(llm.url))
     assert [c["text"] for c in json.loads(said(done, 0))["candidates"]] == [GERMAN]
-    said(reflectd(box, *SCAN, **model_of(llm.url)), 0)
     assert llm.of("api") == []
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
-from daemon import paths
-from daemon.cli.reflect.reading import pages
-from daemon.core.errors import Unavailable
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.cli.reflect.past import asked
@@ -26,53 +22,24 @@ def session(name: str, *said: tuple[str, str]) -> Json:
     return {"session": {"id": name, "title": name, "directory": "/p", "updated": 5}, "messages": messages}
 
 
-def where(box: Sandbox) -> paths.Paths:
-    return paths.resolve(os.environ, state_dir=str(box.state), socket=str(box.socket))
-
-
-@pytest.mark.shows("I36", "FR1")
-def test_all_pages_are_read_and_odd_sessions_left_out(box: Sandbox) -> None:
-    """Human messages with the agent's words before them; the mark for the next scan."""
-    talk = session("ses_1", ("user", "Set it up"), ("assistant", "With npm?"), ("user", "No, use bun"))
-    told: dict[str, Json] = {
-        "": {"sessions": [talk, {"session": 1}, "x"], "after": "005:ses_1", "more": True},
-        "005:ses_1": {"sessions": [session("ses_2")], "after": "006:ses_2", "more": False},
-    }
-
-    def answer(order: Json) -> Json | None:
-        return (
-            {"status": "done", "data": told[order["data"]["after"]]} if order["kind"] == "history" else None
-        )
-
-    with Daemon(box), WireHost(box.socket, box.project, answer) as host:
-        found = list(pages(where(box), box.project))
-        assert [after for _, after in found] == ["005:ses_1", "006:ses_2"]
-        first, second = (t for transcripts, _ in found for t in transcripts)
-        messages = [(True, "Set it up"), (False, "With npm?"), (True, "No, use bun")]
-        assert [(m.human, m.text) for m in first.messages] == messages
-        assert (second.session, second.messages) == ("ses_2", ())
-        assert host.kinds("providers") == ["history", "history"]
-        assert [after for _, after in pages(where(box), box.project, "005:ses_1")] == ["006:ses_2"]
-
-
+@pytest.mark.shows("I36")
 @pytest.mark.parametrize(
-    "data", [None, {}, {"sessions": 1}, {"sessions": [], "after": "", "more": True}], ids=repr
+    "data",
+    [None, {}, {"sessions": 1}, {"sessions": [{"session": 1}, "x"], "after": "", "more": True}],
+    ids=repr,
 )
 def test_an_odd_answer_ends_it(box: Sandbox, data: Json | None) -> None:
-    """Never an endless loop, whatever comes."""
+    """Never an endless loop, whatever comes; odd sessions are left out."""
 
     def answer(order: Json) -> Json | None:
         return {"status": "done", "data": data} if order["kind"] == "history" else None
 
     with Daemon(box), WireHost(box.socket, box.project, answer):
-        if data and isinstance(data.get("sessions"), list):
-            assert len(list(pages(where(box), box.project))) == 1
-        else:
-            with pytest.raises(Unavailable, match="no list of sessions"):
-                list(pages(where(box), box.project))
+        found = asked(box)
+    fine = bool(data and isinstance(data.get("sessions"), list))
+    assert (found["candidates"], any("no list of sessions" in t for t in found["told"])) == ([], not fine)
 
 
-OLD = f"{1:015d}:a"
 ALWAYS = "No, always use bun instead of npm."
 
 
@@ -113,7 +80,7 @@ def test_a_scan_reads_them_once_and_goes_on_where_it_stopped(box: Sandbox) -> No
     opencode.said("002:b", "thanks", ALWAYS)
     with Daemon(box), WireHost(box.socket, box.project, opencode):
         first = asked(box)
-        assert (opencode.asked, first["read"]["files"], first["read"]["messages"]) == (["", "001:a"], 2, 3)
+        assert (opencode.asked, first["read"]["sessions"], first["read"]["messages"]) == (["", "001:a"], 2, 3)
         assert sessions(first) == 2
         assert asked(box)["read"]["messages"] == 0
         assert opencode.asked[2:] == ["002:b"]
@@ -143,22 +110,3 @@ def test_one_that_fails_half_way_loses_nothing(box: Sandbox) -> None:
         opencode.asked.clear()
         assert sessions(asked(box)) == 2
     assert opencode.asked == ["001:a"]
-
-
-def test_what_a_date_left_out_is_read_later(box: Sandbox) -> None:
-    """``--since`` begins later in the list, and its end is no mark for a scan of everything."""
-    opencode = Opencode()
-    opencode.said(OLD, ALWAYS)
-    with Daemon(box), WireHost(box.socket, box.project, opencode):
-        asked(box, "--since", "30d")
-        assert opencode.asked[0] > OLD
-        assert sessions(asked(box)) == 1
-    assert opencode.asked[-1] == ""
-
-
-def test_without_an_opencode_it_says_so(box: Sandbox) -> None:
-    """And without a daemon."""
-    with pytest.raises(Unavailable, match="no daemon answers"):
-        list(pages(where(box), box.project))
-    with Daemon(box), pytest.raises(Unavailable, match="no opencode is open in"):
-        list(pages(where(box), box.project))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import signal
@@ -13,10 +12,10 @@ import pytest
 
 from daemon.learning.rules.candidates import SEEN
 from harness.machine.reflectd import Daemon
-from harness.machine.sandbox import REPO, Sandbox
+from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.past import asked, folder, journal, session
-from tests.support.machine.command_line import COMMAND, environment, judged, reflectd, said
+from tests.support.machine.command_line import COMMAND, environment, judged, reflectd
 from tests.support.reflecting import book_of
 from tests.support.secrets import TOKENS
 
@@ -30,7 +29,7 @@ def test_what_a_person_typed_waits_until_somebody_reads_it(box: Sandbox) -> None
     """
     session(box, "a", STRICT, "no, use strict typescript mode", "thanks")
     first = asked(box)
-    assert (first["read"]["files"], first["read"]["messages"], first["new"]) == (1, 4, [])
+    assert (first["read"]["sessions"], first["read"]["messages"], first["patterns"]) == (1, 4, [])
     assert texts(first) == [STRICT, "thanks"]
     strict = first["candidates"][0]
     assert (strict["why"], strict["sessions"], strict["day"]) == (["correction"], 1, "2026-11-20")
@@ -39,9 +38,8 @@ def test_what_a_person_typed_waits_until_somebody_reads_it(box: Sandbox) -> None
     again = asked(box)["candidates"][0]
     assert (again["id"], again["sessions"], again["why"]) == (strict["id"], 2, ["correction", "repeated"])
     last = asked(box)
-    assert last["read"] == {"files": 0, "unchanged": 2, "failed": 0, "messages": 0, "bytes": 0}
-    assert (last["changed"], journal(box)["signals"], len(texts(last))) == (False, [], 3)
-    said(reflectd(box, "reflect", "scan"), 0, "2 messages of yours that nobody read yet")
+    assert last["read"] == {"sessions": 0, "unchanged": 2, "failed": 0, "messages": 0}
+    assert (journal(box)["signals"], len(texts(last))) == ([], 3)
 
 
 def texts(found: dict[str, Any]) -> list[str]:
@@ -67,7 +65,7 @@ def test_words_stay_out_of_the_project(box: Sandbox) -> None:
     assert secret not in text
     assert "npm install" not in text
     assert path.stem not in text
-    kept = [p for p in box.state.rglob("*.json") if "candidates" in p.name]
+    kept = [p for p in box.state.rglob("*.json") if "messages" in p.name]
     assert len(kept) == 1
     assert secret not in kept[0].read_text()
     assert kept[0].stat().st_mode & 0o077 == 0
@@ -82,77 +80,12 @@ def test_a_fork_and_a_renamed_file_count_once(box: Sandbox) -> None:
     fork.write_text("".join(json.dumps({**line, "sessionId": "fork"}) + "\n" for line in lines))
     path.rename(path.with_name("renamed.jsonl"))
     found = asked(box)
-    assert (found["read"]["files"], [c["sessions"] for c in found["candidates"]]) == (2, [1])
-
-
-def test_only_this_project_unless_all_is_said(box: Sandbox) -> None:
-    """Sub-folders belong to it; other projects count only with --all; CLAUDE_CONFIG_DIR is honoured."""
-    web, other = box.project / "web", box.root / "other"
-    web.mkdir()
-    session(box, "a", STRICT, project=web)
-    session(box, "b", "From now on use tabs", project=other)
-    assert asked(box)["read"]["files"] == 1
-    read = {"files": 1, "unchanged": 1, "failed": 0, "messages": 2}
-    size = next(folder(box, other).iterdir()).stat().st_size
-    assert asked(box, "scan", "--all")["read"] == read | {"bytes": size}
-    assert set(texts(asked(box))) == {STRICT, "From now on use tabs", "Set up the project"}
-    nothing = reflectd(box, "reflect", "scan", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
-    said(nothing, 0, "Claude Code has no sessions of")
-
-
-def test_a_dry_run_says_it_all_and_writes_nothing(box: Sandbox) -> None:
-    """And the run after it still finds everything new."""
-    session(box, "a", "Always run lint first")
-    found = asked(box, "--dry-run")
-    assert (texts(found), found["changed"]) == (["Always run lint first"], False)
-    assert not (box.project / ".claude").exists()
-    said(reflectd(box, "reflect", "scan", "--dry-run"), 0, "(nothing was written)")
-    assert texts(asked(box)) == ["Always run lint first"]
-
-
-def test_since_when(box: Sandbox) -> None:
-    """Older words are left for later; a moment that is none is refused."""
-    path = session(box, "a", STRICT)
-    os.utime(path)
-    assert texts(asked(box, "--since", "2026-11-21")) == []
-    assert texts(asked(box, "--since", "2026-11-19")) == [STRICT]
-    said(reflectd(box, "reflect", "scan", "--since", "soon"), 2, "is no time")
-
-
-def test_files_that_are_named(box: Sandbox) -> None:
-    """A transcript, an export of opencode, a folder of both; anything else is refused with what it may be."""
-    export = json.loads((REPO / "tests" / "data" / "exports" / "opencode_1.18.json").read_bytes())
-    more = copy.deepcopy([m for m in export["messages"] if m["info"]["role"] == "user"][:1])
-    more[0]["info"]["id"] = "msg_later"
-    more[0]["parts"][0]["text"] = "No, use a generator instead"
-    place = box.root / "exports"
-    place.mkdir()
-    (place / "one.json").write_text(json.dumps({**export, "messages": export["messages"] + more}))
-    found = asked(box, "scan", str(place / "one.json"))
-    assert "No, use a generator instead" in texts(found)
-    assert asked(box, "scan", str(place))["read"]["unchanged"] == 1
-    session(box, "a", STRICT).rename(place / "two.jsonl")
-    assert asked(box, "scan", str(place))["read"]["files"] == 1
-    said(reflectd(box, "reflect", "scan", "Makefile"), 2, "Makefile is no transcript (.jsonl)")
-    said(reflectd(box, "reflect", "scan", "--all", str(place)), 2, "give FILE or --all, not both")
-
-
-def test_a_bad_file_costs_only_itself(box: Sandbox) -> None:
-    """It is named, and the others are read: a FIFO, what is no export, damaged lines."""
-    session(box, "a", STRICT)
-    os.mkfifo(folder(box) / "pipe.jsonl")
-    (folder(box) / "junk.jsonl").write_bytes(b'{"type":"user"\n\xff\xfe\n' * 10)
-    assert texts(asked(box)) == [STRICT]
-    broken = box.root / "broken.json"
-    broken.write_text("[1]")
-    found = asked(box, "scan", str(broken))
-    assert found["read"]["failed"] == 1
-    assert found["told"] == [f"{broken}: it is no export of opencode"]
+    assert (found["read"]["sessions"], [c["sessions"] for c in found["candidates"]]) == (2, [1])
 
 
 def scanning(box: Sandbox) -> subprocess.Popen[bytes]:
     """A scan while it runs."""
-    command = [*COMMAND, "reflect", "scan", "--json"]
+    command = [*COMMAND, "reflect", "--json"]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=environment(box), cwd=box.project, stdout=pipe, stderr=pipe)
 
@@ -194,4 +127,17 @@ def test_the_daemon_reads_no_signals(box: Sandbox) -> None:
         judged(box, daemon, "ses_a", request="No, always use strict TypeScript mode. I told you twice!")
         assert not (box.project / ".claude").exists()
         assert not (box.state / "reflect").exists()
+    assert texts(asked(box)) == [STRICT]
+
+
+def test_only_this_project_is_read_and_a_bad_file_costs_only_itself(box: Sandbox) -> None:
+    """Sub-folders belong to it; CLAUDE_CONFIG_DIR is honoured; a FIFO and damaged lines are passed over."""
+    web, other = box.project / "web", box.root / "other"
+    web.mkdir()
+    session(box, "a", STRICT, project=web)
+    session(box, "b", "From now on use tabs", project=other)
+    os.mkfifo(folder(box) / "pipe.jsonl")
+    (folder(box) / "junk.jsonl").write_bytes(b'{"type":"user"\n\xff\xfe\n' * 10)
+    nothing = reflectd(box, "reflect", "--json", CLAUDE_CONFIG_DIR=str(box.root / "elsewhere"))
+    assert json.loads(nothing.stdout)["candidates"] == []
     assert texts(asked(box)) == [STRICT]

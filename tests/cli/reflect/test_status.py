@@ -16,14 +16,11 @@ from tests.support.reflecting import book_of, learned
 
 ACTIONS = (
     "review",
-    "scan",
     "status",
     "learn",
     "unlearn",
     "history",
     "undo",
-    "dismiss",
-    "restore",
     "propose",
     "apply",
 )
@@ -79,9 +76,7 @@ def test_praise_and_blame_are_told_apart(box: Sandbox) -> None:
 
 @pytest.mark.shows("FR8")
 def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
-    """What was contradicted twice is suggested for unlearning; what was contradicted once, or not confirmed
-    for 90 days, is shown. Nothing is done about it.
-    """
+    """Those contradicted twice are suggested for unlearning; how often is shown. Nothing is done about it."""
     for text in ("Use npm", "Run lint first", "Answer in English"):
         learned(box, text)
     file = box.project / "CLAUDE.md"
@@ -101,16 +96,13 @@ def test_worn_rules_are_listed_and_nothing_follows(box: Sandbox) -> None:
         ("rule-001", 2, True),
         ("rule-002", 1, False),
     ]
-    assert all(r["unconfirmed_days"] > 90 for r in found)
     text = said(reflectd(box, "reflect", "status"), 0)
     told = "you contradicted it 2 times (sig-20260201-001)"
     said(reflectd(box, "reflect", "history"), 0, f"{told}: reflectd reflect unlearn rule-001")
+    said(reflectd(box, "reflect", "history"), 0, "you contradicted it once (sig-20260201-002)")
     order = ["perhaps to be unlearned", "rule-001  Use npm", told]
-    order += ["contradicted, or not confirmed for long", "rule-002  Run lint first"]
-    order += ["you contradicted it once (sig-20260201-002)"]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
-    assert text.count("nobody confirmed it for") == 2
-    assert "rule-003" not in text.partition("perhaps to be")[2]
+    assert "rule-002" not in text.partition("perhaps to be")[2]
     assert "rule-009" not in text, "a colleague's rule is not this person's to unlearn"
     assert file.read_text() == before
 
@@ -149,5 +141,5 @@ def test_each_action_is_in_the_help(box: Sandbox) -> None:
     """A misspelled one is answered with the nearest; without one the review is meant."""
     text = said(reflectd(box, "reflect", "--help"), 0)
     assert [name for name in ACTIONS if f"    {name} " not in text] == []
-    said(reflectd(box, "reflect", "dismis", "x"), 2, "did you mean `dismiss`?")
+    said(reflectd(box, "reflect", "unlern", "x"), 2, "did you mean `unlearn`?")
     said(reflectd(box, "reflect", "--nonsense"), 2, "usage: reflectd reflect review", "unrecognized")

@@ -43,7 +43,7 @@ def used(box: Sandbox) -> None:
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_1")
     said(reflectd(box, "playbook", "add", "Tests need redis"), 0)
-    said(reflectd(box, "reflect", "scan"), 0)
+    said(reflectd(box, "reflect", "--json"), 0)
     said(reflectd(box, "backtest", box.project), 0)
     assert {"reflect", "backtest.jsonl"} <= set(os.listdir(box.state))
     said(reflectd(box, "start"), 0, "started")

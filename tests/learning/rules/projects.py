@@ -72,7 +72,7 @@ class Machine:
         return [(r["id"], r["content"], r["active"]) for r in self.journal()["learned_rules"]]
 
     def learn(self, text: str, **more: Any) -> Done:
-        place = self.rules.places(soft=more.get("soft", False))[0]
+        place = self.rules.place(soft=more.get("soft", False))
         return self.rules.learn(text, place, **more)
 
     def mark(self, name: str = "CLAUDE.md") -> str:
@@ -116,7 +116,7 @@ class Machine:
             f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
             f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "
             f"FakeClock({NOW_MS}), env)\n"
-            "place = rules.places()[0]\nseen = digest(place.read())\n" + code
+            "place = rules.place()\nseen = digest(place.read())\n" + code
         )
         run = [sys.executable, "-c", DRIVER, str(at), program]
         env = {**os.environ, "PYTHONPATH": str(REPO), "HOME": str(self.home)}

@@ -20,19 +20,19 @@ from daemon.learning.rules.candidates import (
     KEPT,
     KEYWORDS,
     LONGEST,
+    NOTHING,
     PRIOR,
     Candidate,
-    Gathering,
     candidate_of,
     for_a_model,
     for_a_person,
-    keep_quotes,
     merged,
+    quotes_of,
     said_in,
     stored,
     timestamp,
 )
-from daemon.learning.rules.journal import Reading, Sighting
+from daemon.learning.rules.journal import Sighting
 from harness.machine.sandbox import REPO
 from tests.support.secrets import TOKENS
 
@@ -52,6 +52,13 @@ def kept(text: str = "No, use strict mode", **more: Any) -> Candidate:
     found = candidate_of(said(text, **more))
     assert found is not None
     return found
+
+
+def take(found: dict[str, Candidate], text: str, **more: Any) -> None:
+    """One more message, as a scan keeps it."""
+    one = candidate_of(said(text, **more))
+    if one is not None:
+        found.update(merged({one.key: one}, found))
 
 
 @pytest.mark.shows("TR3")
@@ -81,15 +88,15 @@ def test_what_is_looked_at_first() -> None:
 @pytest.mark.shows("FR1")
 def test_the_same_text_in_a_second_session_is_looked_at() -> None:
     """Case and marks do not count; a second time in one session does not, nor a word as "continue"."""
-    gathering = Gathering()
+    found: dict[str, Candidate] = {}
     texts = ("Use conventional commits", "use conventional commits.", "continue", "continue")
     for n, text in enumerate(texts):
-        gathering.take(said(text, f"ses_{n % 2}", str(n)))
-    gathering.take(said("Use conventional commits", "ses_0", "9"))
-    commits, go_on = gathering.kept.values()
+        take(found, text, session=f"ses_{n % 2}", message=str(n))
+    take(found, "Use conventional commits", session="ses_0", message="9")
+    commits, go_on = found.values()
     assert (commits.sessions, commits.reasons, len(commits.seen)) == (2, ("repeated",), 3)
     assert (go_on.sessions, go_on.reasons) == (2, ())
-    assert for_a_person(gathering.kept.values()) == [commits]
+    assert for_a_person(found.values()) == [commits]
 
 
 @pytest.mark.shows("I44", "I46")
@@ -116,34 +123,25 @@ def test_what_is_stored_is_read_as_it_was() -> None:
     assert stored(dict(zip([*"abcdef", one.key], [*wrong, fine], strict=True))) == {one.key: one}
 
 
-def test_a_text_that_was_read_is_counted_and_not_asked_about_again() -> None:
-    """In the signal that it became; texts that taught nothing stay away; of another journal it is read
-    anew.
-    """
-    key, none = kept().key, kept("Add a page").key
-    signal = {"id": "sig-1", "type": "correction", "content": "Use strict mode", "severity": "high"}
-    gathering = Gathering({}, {key: "sig-1", none: "none"}, [signal])
-    gathering.take(said("No, use strict mode", "ses_b", "2"))
-    gathering.take(said("Add a page"))
-    (found,) = gathering.found
-    assert (found.candidate.key, found.reading) == (key, Reading("correction", "Use strict mode", "high"))
-    assert gathering.kept == {}
-    gathering.settle(kept("Thanks"), Reading("none", ""))
-    assert (len(gathering.found), list(gathering.nothing)) == (1, [kept("Thanks").key])
-    other = Gathering({}, {key: "sig-1"}, [])
-    other.take(said("No, use strict mode"))
-    assert list(other.kept) == [key]
+def test_what_became_of_a_text_is_kept() -> None:
+    """Of one that teaches nothing only the key; one whose signal is in no journal any more waits again."""
+    read, none = replace(kept(), became="sig-1"), Candidate("n", "", became=NOTHING)
+    entries = {c.key: json.loads(json.dumps(c.object())) for c in (read, none)}
+    assert entries["n"] == {"became": NOTHING}
+    assert stored(entries, {"sig-1"}) == {read.key: read, "n": none}
+    assert stored(entries)[read.key] == kept()
+    assert merged({"n": replace(kept(), key="n")}, {"n": none}) == {"n": none}
 
 
 def test_quotes_are_the_newest_of_different_sessions() -> None:
     """Three at most, oldest first, each on one line."""
-    quotes: list[dict[str, Any]] = []
-    for day, session in ((2, "b"), (1, "a"), (4, "d"), (3, "c"), (5, "c")):
-        quotes = keep_quotes(quotes, {"text": "t", "day": f"2026-01-0{day}", "session": session})
+    said_then = [
+        Candidate(str(n), "two\nlines", "his\nwords", (), (Sighting(at[0], "m", f"2026-01-0{at[1]}"),), "s")
+        for n, at in enumerate(("b2", "a1", "d4", "c3", "c5"))
+    ]
+    quotes = quotes_of([*said_then, kept()], "s")
     assert [(q["session"], q["day"][-1]) for q in quotes] == [("b", "2"), ("d", "4"), ("c", "5")]
-    one = Candidate("k", "two\nlines", "his\nwords")
-    quote = {"text": "two lines", "context": "his words", "day": "d", "session": "s"}
-    assert one.quote(Sighting("s", "m", "d", "f.jsonl", 3)) == quote | {"file": "f.jsonl", "line": 3}
+    assert (quotes[0]["text"], quotes[0]["context"]) == ("two lines", "his words")
 
 
 @pytest.mark.shows("POISON_PATH-3")
@@ -163,11 +161,11 @@ def test_no_machine_learning_is_loaded_for_it() -> None:
 )  # fmt: skip
 def test_any_message_is_taken(text: str, session: str, message: str, at: int) -> None:
     """Nothing is raised, also for half characters and odd times, and all of it can be written as JSON."""
-    gathering = Gathering()
+    found: dict[str, Candidate] = {}
     for n in "ab":
-        gathering.take(said(text, session + n, message + n, at=at))
-    json.dumps({key: c.object() for key, c in gathering.kept.items()})
-    assert len(gathering.kept) <= 1
+        take(found, text, session=session + n, message=message + n, at=at)
+    json.dumps({key: c.object() for key, c in found.items()})
+    assert len(found) <= 1
     assert len(timestamp(at)) in {20, 0} or at > 253_402_300_799_000
 
 

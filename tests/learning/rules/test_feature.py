@@ -157,26 +157,22 @@ ENTRY = {"n": 2, "type": "correction", "content": "Use bun", "severity": "high",
 @pytest.mark.shows("RULES-02", "I41")
 async def test_a_model_is_asked_for_a_typed_reflect_and_not_for_long(site: Site) -> None:
     """Both questions; an hour later, and in a session where nobody typed it, none."""
-    read = {
-        "messages": [{"text": "No, bun", "prior": "npm"}],
-        "stands": [{"text": "Use npm", "rule": "rule-1"}],
-    }
-    compare = {"text": "Use bun", "statements": ["Use npm", "Run lint"]}
+    read = {"question": "signals", "lines": '{"n": 2, "person": "No, bun"}'}
+    compare = {"question": "contradicts", "lines": '{"rule": "Use bun"}'}
     nobody = "nobody typed /reflect in this session just now"
-    assert (await site.route("signals", session="ses_a", **read))["why"] == nobody
+    assert (await site.route("ask", session="ses_a", **read))["why"] == nobody
     await site.types("", "m8")
     site.llm.add({"signals": [ENTRY]}, {"contradicts": [1], "same": [2]})
-    found = await site.route("signals", session="ses_a", **read)
-    reading = {"type": "correction", "content": "Use bun", "severity": "high", "against": ("rule-1",)}
-    assert found == {"readings": {"0": reading}, "why": ""}
-    found = await site.route("contradicts", session="ses_a", **compare)
-    assert found == {"contradicts": [0], "same": [1], "why": ""}
+    found = await site.route("ask", session="ses_a", **read)
+    assert (found["reply"]["signals"], found["why"]) == ([ENTRY], "")
+    found = await site.route("ask", session="ses_a", **compare)
+    assert (found["reply"]["contradicts"], found["reply"]["same"]) == ([1], [2])
     assert [(p.purpose, p.session, p.host) for p in site.llm.prompts] == [
         ("signals", "ses_a", "opencode"),
         ("contradicts", "ses_a", "opencode"),
     ]
     site.clock.ms += FRESH_MS
-    assert (await site.route("contradicts", session="ses_a", **compare))["why"] == nobody
+    assert (await site.route("ask", session="ses_a", **compare))["why"] == nobody
 
 
 @pytest.mark.shows("I48")
@@ -184,15 +180,15 @@ async def test_a_reply_out_of_form_reads_nothing_and_is_kept(site: Site) -> None
     """It is said why; a body of another form is refused before anybody is asked."""
     await site.types("", "m8")
     site.llm.add("I can't do that.")
-    found = await site.route("signals", session="ses_a", messages=[{"text": "No, bun"}])
-    assert (found["readings"], "the reply holds no signals object" in found["why"]) == ({}, True)
+    found = await site.route("ask", session="ses_a", question="signals", lines="No, bun")
+    assert (found["reply"], "the reply holds no signals object" in found["why"]) == (None, True)
     await site.sim.settle()
     assert site.sim.daemon.db.read("SELECT purpose FROM dead_letters", ()) == [("signals",)]
-    for wrong in ({"messages": "x"}, {"messages": [{}]}, {}):
+    for wrong in ({"question": "other", "lines": "x"}, {"question": "signals", "lines": "x" * 100_001}, {}):
         with pytest.raises(BadReply, match="another form"):
-            await site.route("signals", session="ses_a", **wrong)
+            await site.route("ask", session="ses_a", **wrong)
     with pytest.raises(BadReply, match="no session"):
-        await site.route("contradicts", session="ses_x", text="t", statements=[])
+        await site.route("ask", session="ses_x", question="signals", lines="")
 
 
 @pytest.mark.shows("I9")

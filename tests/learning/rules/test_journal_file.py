@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.learning.rules.candidates import Candidate, Finding, stored
-from daemon.learning.rules.journal import MAX_SIGNALS, Reading, Sighting, dismiss, restore
-from daemon.learning.rules.journal_file import FILE, MOST, OPENCODE_FILE, Draft, ProjectJournal, place
+from daemon.learning.rules.candidates import Candidate, quotes_of
+from daemon.learning.rules.journal import MAX_SIGNALS, Reading, Sighting, signal_named
+from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, Draft, ProjectJournal, place
 from daemon.testing import FakeClock
 from tests.support.secrets import TOKENS
 
@@ -26,13 +25,9 @@ def book(tmp_path: Path) -> ProjectJournal:
     return ProjectJournal(tmp_path / "work", tmp_path / "state", FakeClock())
 
 
-def found(content: str = "Use strict mode", session: str = "a", message: str = "1") -> Finding:
-    seen = Sighting(session, message, "2025-11-27", "f.jsonl", 3)
-    return Finding(Candidate("", f"no, {content}", "I did not.", (), (seen,)), Reading("correction", content))
-
-
-def counted(book: ProjectJournal, *given: Finding, **more: Any) -> Draft:
-    return book.count(given or [found()], **more)
+def counted(book: ProjectJournal, key: str = "strict", content: str = "Use strict mode") -> Draft:
+    """A message of two sessions, read as that."""
+    return book.keep(waiting(key), {key: Reading("correction", content)})
 
 
 def waiting(*keys: str) -> dict[str, Candidate]:
@@ -52,17 +47,15 @@ def later(book: ProjectJournal) -> ProjectJournal:
 
 @pytest.mark.shows("FR2", "TR4", "PATH_DECISION-3")
 def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
-    """Its place, its form, the project's name and when it was created; a dry run and a block that raises
-    write nothing.
-    """
+    """Its place, its form, the project's name and when it was created; a block that raises writes nothing."""
     assert book.read().journal["signals"] == []
-    assert counted(book, cursors={"f": [1]}, kept=waiting("k"), dry_run=True).new == [NAME]
-    assert (book.path.exists(), book.state.folder.exists()) == (False, False)
-    assert (counted(book).new, counted(book).told) == ([NAME], [])
+    assert not book.state.folder.exists()
+    assert counted(book).told == []
     assert book.path == book.project / ".claude/orchestration/temp/reflect-journal.json"
     written = json.loads(book.path.read_bytes())
     begun = {"version": "1.0", "project": "work", "created": "2023-11-14T22:13:20.000+00:00"}
     assert written | begun == written == book.read().journal
+    assert [s["id"] for s in written["signals"]] == [NAME]
     assert book.path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(UserError, match="no signal"):
         _fails(book)
@@ -72,7 +65,7 @@ def test_a_journal_begins_as_agreed(book: ProjectJournal) -> None:
 def _fails(book: ProjectJournal) -> None:
     with book.change() as draft:
         draft.journal["project"] = "other"
-        dismiss(draft.journal, ["sig-1"], "d")
+        signal_named(draft.journal, "sig-1")
 
 
 def test_where_only_opencode_works(tmp_path: Path) -> None:
@@ -118,27 +111,11 @@ def test_a_file_that_is_no_journal_is_kept(book: ProjectJournal, broken: str) ->
     assert loaded.journal["signals"] == []
     assert f"{book.path} is no journal that can be used: " in loaded.problem
     assert book.path.read_bytes() == broken.encode("latin-1")
-    with pytest.raises(UserError, match="the next scan begins a new one"):
-        book.usable()
     draft = counted(book)
     (aside,) = book.path.parent.glob("*.corrupt-*")
     assert aside.read_bytes() == broken.encode("latin-1")
     assert aside.name in draft.told[0]
-    assert [s["id"] for s in book.usable()["signals"]] == [NAME]
-
-
-def test_a_dismissal_holds_when_the_journal_is_thrown_away(book: ProjectJournal) -> None:
-    """The folder is called temp; the tombstone is in the state folder too, until it is taken back."""
-    for status in ("dismissed", "pending"):
-        counted(book)
-        with book.change() as draft:
-            if status == "dismissed":
-                dismiss(draft.journal, [NAME], "2025-11-28")
-            else:
-                restore(draft.journal, [NAME])
-        book.path.unlink()
-        counted(book)
-        assert [s["status"] for s in book.read().journal["signals"]] == [status]
+    assert [s["id"] for s in book.read().journal["signals"]] == [NAME]
 
 
 def test_links_are_not_followed(book: ProjectJournal, tmp_path: Path) -> None:
@@ -173,57 +150,36 @@ def test_where_there_can_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 # --- what belongs to it ----------------------------------------------------------------------------------
 
 
-def test_journal_words_and_cursors_are_written_together(book: ProjectJournal) -> None:
-    """New signals, and those that came up again; the same a second time is neither. The cursors of a journal
-    that was thrown away do not count, and its words are not shown beside a new signal, which has the same id.
+def test_a_message_is_counted_once_in_all_its_sessions(book: ProjectJournal) -> None:
+    """In the signal that it was read as, with its quotes; the same words in a later session count in it, and
+    nobody is asked again. Of a journal that was thrown away everything is read anew, but what taught nothing.
     """
-    assert counted(book, cursors={"f": [1]}, kept={}).new == [NAME]
-    assert counted(book, found(session="b", message="2"), cursors={"g": [2]}).again == [NAME]
-    draft = counted(book, found(), found(session="b", message="2"))
-    assert (draft.new, draft.again) == ([], [])
-    assert [q["session"] for q in book.state.load("quotes")[NAME]] == ["a", "b"]
-    assert book.cursors(book.read().journal) == {"f": [1], "g": [2]}
-    new = later(book)
-    assert new.cursors(new.read().journal) == {}
-    assert counted(new, found("Run lint first"), cursors={"g": [2]}).new == [NAME]
-    assert new.cursors(new.read().journal) == {"g": [2]}
-    assert [q["text"] for q in new.state.load("quotes")[NAME]] == ["no, Run lint first"]
-
-
-@pytest.mark.shows("I44")
-def test_what_is_stored_stays_bounded(book: ProjectJournal) -> None:
-    """Signals, their words, cursors, and what a model decided."""
-    many = [found(f"Rule about thing {n}", "a", str(n)) for n in range(MAX_SIGNALS + 2)]
-    assert counted(book, *many).told == ["2 of the least signals were dropped: there are too many"]
-    assert len(book.state.load("quotes")) == MAX_SIGNALS + 1, "and when their journal was created"
-    names = [str(n) for n in range(MOST + 2)]
-    book.count((), cursors=dict.fromkeys(names, 1), nothing=dict.fromkeys(names, "none"))
-    assert list(book.cursors(book.read().journal)) == list(book.state.load("decided")) == names[2:]
-
-
-def test_somebody_words_what_waits(book: ProjectJournal) -> None:
-    """The signal has the sessions and quotes of all of them, and they are not asked about again, also when
-    another scan reads the same. Texts that teach nothing are dropped.
-    """
-    three = waiting("one", "two", "three")
-    book.count((), kept=three)
+    book.keep(waiting("one", "two", "three"), cursors={"f": [1]})
     signal = book.word(["one", "two"], "Use strict  mode")
     assert (signal["content"], signal["type"], signal["occurrences"]) == ("Use strict mode", "instruction", 2)
-    assert {q["text"] for q in book.state.load("quotes")[signal["id"]]} <= {"no, one", "no, two"}
-    book.count((), kept=three)
+    messages = book.messages(book.read().journal).values()
+    assert {q["text"] for q in quotes_of(messages, signal["id"])} <= {"no, one", "no, two"}
+    more = Candidate("one", "no, one", seen=(Sighting("c", "one-c", "2025-11-28"),))
+    for _ in range(2):
+        book.keep({**waiting("one", "two", "three"), "one": more})
+        assert [s["occurrences"] for s in book.read().journal["signals"]] == [3]
     assert [c.key for c in book.unread()] == ["three"]
     with pytest.raises(UserError, match="no message 'two' waits"):
         book.word(["three", "two"], "x")
     book.drop(["three"])
-    book.count((), kept=three)
+    book.keep(waiting("three"), {"three": Reading("correction", "x")})
     assert (book.unread(), len(book.read().journal["signals"])) == ([], 1)
-
-
-def test_with_a_new_journal_words_are_read_anew(book: ProjectJournal) -> None:
-    """What became a signal of the old one waits again; what taught nothing does not."""
-    book.count((), kept=waiting("one", "two"))
-    book.word(["one"], "Use bun")
-    book.drop(["two"])
+    assert book.state.load("cursors") == {"f": [1]}
     new = later(book)
-    new.count((), kept=waiting("one", "two"))
-    assert list(stored(new.state.load("candidates"))) == ["one"]
+    new.keep(waiting("one", "three"))
+    assert [c.key for c in new.unread()] == ["one", "two"]
+
+
+@pytest.mark.shows("I44")
+def test_signals_stay_bounded(book: ProjectJournal) -> None:
+    """The least are dropped, and that is told."""
+    many = waiting(*map(str, range(MAX_SIGNALS + 2)))
+    book.keep({}, {})
+    parts = [dict(list(many.items())[at : at + 4_000]) for at in (0, 4_000)]
+    told = [book.keep(some, {k: Reading("correction", f"Rule {k}") for k in some}).told for some in parts]
+    assert told == [[], ["2 of the least signals were dropped: there are too many"]]

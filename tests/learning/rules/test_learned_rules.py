@@ -111,7 +111,7 @@ def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> No
     machine.learn("Use npm")
     seen = machine.mark()
     machine.learn("Run lint")
-    (place,) = machine.rules.places()
+    place = machine.rules.place()
     machine.rules.learn("Use tabs", place, seen)
     machine.file.write_text(machine.text + "- mine\n")
     with pytest.raises(UserError, match=r"CLAUDE\.md was edited while you were asked"):
@@ -182,7 +182,7 @@ def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
 def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
     """Nothing is claimed."""
     machine.workshop("kill -9 $PPID")
-    code = "rules.learn('Prefer short answers', rules.places(soft=True)[0], '', soft=True)"
+    code = "rules.learn('Prefer short answers', rules.place(soft=True), '', soft=True)"
     assert machine.killed(1_000, code)
     machine.path = "/nonexistent"
     machine.learn("Run lint")
@@ -193,7 +193,7 @@ def test_a_file_that_can_not_be_read_leaves_everything_as_it_was(machine: Machin
     """There is no change, journal and signals are untouched, and the message names the file."""
     machine.learn("Prefer tabs", soft=True)
     (name,) = machine.signals("use bun")
-    (place,) = machine.rules.places()
+    place = machine.rules.place()
     machine.file.mkdir()
     with pytest.raises(UserError, match=r"CLAUDE\.md can't be used"):
         machine.rules.learn("Use bun", place, signals=[name])

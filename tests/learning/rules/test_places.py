@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.learning.rules.places import chosen, every, for_preferences, for_rules
+from daemon.learning.rules.places import every, for_preferences, for_rules
 from daemon.learning.rules.section import Document
 
 
@@ -28,12 +28,8 @@ class Project:
         path.write_text(text)
         return path
 
-    def found(self) -> list[str]:
-        return [place.name for place in for_rules(self.path, self.env)]
-
     def host(self, name: str) -> str:
-        place = chosen(for_rules(self.path, self.env), name)
-        return place.name if place else ""
+        return for_rules(self.path, self.env, name).name
 
 
 @pytest.fixture
@@ -62,7 +58,7 @@ def test_one_file(project: Project, files: dict[str, str], expected: str) -> Non
     """The one that is there or is imported; else CLAUDE.md, which both hosts read, or opencode's own."""
     for name, text in files.items():
         project.file(name, text)
-    (place,) = for_rules(project.path, project.env)
+    place = for_rules(project.path, project.env)
     assert place.name == expected
     assert place.read().decode() == files.get(expected, "")
     if "AGENTS.md" in files:  # the person reads why it is this one, or how Claude Code would read it
@@ -75,7 +71,7 @@ def test_a_link_makes_them_one(project: Project, link: str, target: str) -> None
     """The real file is the one; the link stays one when that is replaced."""
     project.file(target)
     (project.path / link).symlink_to(target)
-    (place,) = for_rules(project.path, project.env)
+    place = for_rules(project.path, project.env)
     assert (place.name, place.path) == (target, project.path / target)
 
 
@@ -84,12 +80,12 @@ def test_a_link_makes_them_one(project: Project, link: str, target: str) -> None
     ["`@AGENTS.md`\n", "```\n@AGENTS.md\n```\n", "see AGENTS.md\n", "@AGENTS.md.bak\n", "me@AGENTS.md\n"],
 )
 def test_what_is_no_import(project: Project, text: str) -> None:
-    """In code, as a plain name, or another file: the two are unrelated; the host decides, or the person."""
+    """In code, as a plain name, or another file: the two are unrelated; the host decides."""
     project.file("CLAUDE.md", text)
     project.file("AGENTS.md")
-    assert project.found() == ["CLAUDE.md", "AGENTS.md"]
-    assert (project.host("claude_code"), project.host("opencode")) == ("CLAUDE.md", "AGENTS.md")
-    assert project.host("") == ""
+    hosts = ("claude-code", "opencode", "codex", "")
+    assert [project.host(name) for name in hosts] == ["CLAUDE.md", "AGENTS.md", "AGENTS.md", "CLAUDE.md"]
+    assert "AGENTS.md is another file: @AGENTS.md in" in for_rules(project.path, project.env).note
 
 
 def test_the_one_with_the_section_is_taken(project: Project) -> None:
@@ -119,7 +115,7 @@ def test_nothing_outside_of_the_project_is_touched(project: Project) -> None:
     with pytest.raises(UserError, match=r"leads out of the project, to .*/home/\.claude/CLAUDE\.md"):
         for_rules(project.path, project.env)
     agents = project.file("AGENTS.md")
-    (place,) = for_rules(project.path, project.env)
+    place = for_rules(project.path, project.env)
     assert place.path == agents
     assert "leads out of the project" in place.note
     found, problems = every(project.path, project.env)
@@ -162,7 +158,7 @@ def test_what_can_not_be_replaced_is_refused(project: Project) -> None:
 def test_a_file_that_can_not_be_read_is_told_with_its_path(project: Project) -> None:
     """Another encoding, or too large."""
     file = project.file("CLAUDE.md")
-    (place,) = for_rules(project.path, project.env)
+    place = for_rules(project.path, project.env)
     file.write_bytes("# Ü".encode("utf-16"))
     with pytest.raises(UserError, match=r"CLAUDE\.md is not changed: it is not UTF-8"):
         place.document()

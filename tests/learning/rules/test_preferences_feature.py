@@ -40,7 +40,7 @@ class Person:
         return LearnedRules(self.project, self.sim.daemon.paths.state_dir, self.clock, env)
 
     def learns(self, text: str, *, soft: bool = True) -> None:
-        (place,) = self.rules.places(soft=soft)
+        place = self.rules.place(soft=soft)
         self.rules.learn(text, place, soft=soft)
 
     async def opens(self, session: str, source: str = "startup") -> str:
@@ -151,7 +151,7 @@ async def test_preferences_come_before_points_and_what_is_a_rule_is_no_point(tmp
     env = {"HOME": str(tmp_path / "home"), "PATH": "/nonexistent"}
     rules = LearnedRules(site.project, site.sim.daemon.paths.state_dir, site.clock, env)
     for text, soft in ((TEXT, True), ("use bun for packages", False)):
-        (place,) = rules.places(soft=soft)
+        place = rules.place(soft=soft)
         rules.learn(text, place, soft=soft)
     with rules.journal.change() as draft:
         bury(draft.journal, "cache nothing on disk", "2025-01-01")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from daemon.learning.rules import journal as journals
 from daemon.learning.rules.section import PREFERENCES, Document
-from daemon.learning.rules.standing import Standing, Wear, by_hand, matched, wear
+from daemon.learning.rules.standing import Standing, by_hand, contradicting, matched
 
 DAY = "2025-11-27"
 
@@ -108,25 +107,5 @@ def test_only_what_came_later_contradicts() -> None:
         signal("sig-006", "Use pnpm", "2025-07-01", "2025-08-01", 9, type="feedback", against=["rule-001"]),
         signal("sig-007", "Use bun", "2025-07-01", "2025-08-01", 9, against=["rule-002"]),
     ]
-    assert wear(ROW, signals, "2025-08-01") == Wear(4, ("sig-002", "sig-003"), "2025-06-01", 61)
-    assert wear(ROW, signals, "2025-08-01").worn
-
-
-@pytest.mark.parametrize(
-    ("signals", "today", "days", "stale"),
-    [
-        ([], "2025-08-30", 90, False),
-        ([], "2025-08-31", 91, True),
-        ([signal("sig-001", "whatever", "2025-01-01", "2025-08-01")], "2025-08-31", 30, False),
-        ([signal("sig-009", "use npm!", "2025-01-01", "2025-08-30")], "2025-08-31", 1, False),
-        ([], "2025-01-01", 0, False),
-    ],
-)
-def test_who_says_it_again_confirms_it(
-    signals: list[dict[str, Any]], today: str, days: int, stale: bool
-) -> None:
-    """Its own signals and others that say the same; a line without a date is never stale."""
-    found = wear(ROW, signals, today)
-    assert (found.days, found.stale, found.worn) == (days, stale, False)
-    undated = Standing("rule-002", "Use npm", True, False, "CLAUDE.md")
-    assert not wear(undated, [], today).stale
+    assert contradicting(ROW, signals) == {"sig-002": 3, "sig-003": 1}
+    assert contradicting(replace(ROW, active=False), signals) == {}
