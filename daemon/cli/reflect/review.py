@@ -176,8 +176,10 @@ def _worded(decisions: Decisions, c: Candidate) -> Outcome | None:
     if c.prior:
         _print([f'The agent before: "{cut(redact(c.prior), 240)}"'])
     while c.key in {each.key for each in book.unread()}:
-        text = entered(f"A rule in your words (Enter skips, {NOTHING} if it teaches nothing): ")
+        text = entered(f"A rule in your words (Enter skips, {NOTHING} if it teaches nothing, q quits): ")
         try:
+            if text == QUIT.key:
+                return None
             if not text:
                 return Outcome("skipped for now", c.text)
             if text == NOTHING:

@@ -11,7 +11,7 @@ from harness.machine.waiting import PATIENCE_S
 from tests.support.machine.command_line import COMMAND, environment
 from tests.support.reflecting import Reviewing
 
-QUESTION = [r"\[y/N\] ", r"Letter \(Enter is .\): ", r"if it teaches nothing\): "]
+QUESTION = [r"\[y/N\] ", r"Letter \(Enter is .\): ", r"nothing, q quits\): "]
 
 
 def typed(

@@ -78,7 +78,7 @@ def test_without_a_yes_or_an_answer_the_words_wait(box: Sandbox, llm: ModelServe
     assert (code, "not all was read: no model answered" in screen) == (0, True), screen
     assert contents(box) == {}
     llm.api(teaches(*TAUGHT))
-    assert typed(box, llm, REVIEW, "y", "q")[0] == 0
+    assert typed(box, llm, REVIEW, "y")[0] == 0
     assert contents(box) == {"Use strict TypeScript mode": 1}
 
 

@@ -160,7 +160,7 @@ def test_without_a_model_the_person_words_what_they_said(box: Sandbox) -> None:
     talk = ("I installed it with npm.", BUN_WORDS)
     for number, day in enumerate(DAYS[:2]):
         worked(box, f"0{number}-session", day, talk)
-    asks = "(Enter skips, - if it teaches nothing):"
+    asks = "(Enter skips, - if it teaches nothing, q quits):"
     with review(box, size=TALL, ready=asks) as terminal:
         text = " ".join(terminal.screen.split())
         assert "Read 2 sessions (0 unchanged), 4 new messages of yours. 0 patterns in " in text
