@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from daemon.learning.rules import journal as journals
 from daemon.learning.rules.section import PREFERENCES, Document
