@@ -71,20 +71,6 @@ class Jobs:
         self._done[job.id] = later
         return later
 
-    async def now(self, kind: str, key: str, body: dict[str, Any], *, lane: str, due_ms: int) -> Job:
-        """A job that its caller does at once, stored so that it can be gone on with after a kill. The rest is
-        due in its lane at ``due_ms``. ``let_go`` of it. Raises ``Unavailable``.
-        """
-        await self._world.db.commit(rows.add(kind, key, lane, due_ms, body))
-        job = rows.named(self._world.db, kind, key)
-        if job is None:
-            raise Unavailable("the job that was just stored is not in the database")
-        return job
-
-    def let_go(self, job: Job) -> None:
-        """Its caller does nothing more with the job."""
-        self._done.pop(job.id, None)
-
     def waiting(self) -> dict[str, int]:
         """How many jobs of each kind are stored."""
         return rows.waiting(self._world.db)

@@ -84,12 +84,6 @@ def drop_oldest(lane: str) -> Statement:
     )
 
 
-def named(db: Database, kind: str, key: str) -> Job | None:
-    """The job with this kind and key, if it waits."""
-    rows = db.read(f"SELECT {_COLUMNS} FROM jobs WHERE kind = ? AND key = ?", (kind, key))
-    return _job(rows[0]) if rows else None
-
-
 def next_of_each_lane(db: Database) -> list[Job]:
     """The job of each lane that is due first, due or not."""
     rows = db.read(

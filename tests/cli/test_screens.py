@@ -22,7 +22,7 @@ import pytest
 from daemon.cli.control import status
 from daemon.cli.judge import report as judge_report
 from daemon.cli.learned import bootstrap, learned
-from daemon.cli.learned.bootstrap import Found, Plan, Run
+from daemon.cli.learned.bootstrap import Found, Plan
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why
@@ -98,17 +98,11 @@ def learned_lines(width: int) -> list[str]:
 
 
 def bootstrap_lines(width: int) -> list[str]:
-    """The estimate of three sessions of five, what became of each of them, and the end at a limit."""
+    """The estimate of three sessions of five."""
     a, project = ANSWERS["bootstrap"], Path("/home/ada/shop")
     chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
     out = [(chosen[0], why) for why in a["left_out"]]
-    plan, ran = Plan(project, chosen, out, a["plan"] | {"left": a["left"]}), Run()
-    lines = bootstrap.estimate(plan, paint(width))
-    for session in a["sessions"]:
-        ran.add(dict(session))
-        lines += bootstrap.session_lines(session, paint(width))
-    ran.spent = a["spent"]
-    return lines + bootstrap.end(plan, ran, paint(width))
+    return bootstrap.estimate(Plan(project, chosen, out, a["plan"] | {"left": a["left"]}), paint(width))
 
 
 def backtest_lines(width: int) -> list[str]:

@@ -1,12 +1,11 @@
 """``reflectd playbook bootstrap``: builds a project's playbook from its past sessions, in order of time.
 
-It reads the sessions here (Claude Code's transcripts of this project, or the files that the person names:
-transcripts, and what `opencode export` prints), says what looking back on them would cost, asks, and sends
-one after the other to the daemon, which asks a model, keeps new texts apart and counts the cost. The daemon's
-database is read, and never written here. A file that can't be used is reported and left out. Ctrl-C, a kill
-and a limit lose nothing: the next run goes on with the sessions that are left. Exit codes: 0 done, or nothing
-to do · 1 a limit on spending, no answer of a model or no daemon ended it, or the person said no · 2 wrong
-arguments, no session, or nothing may be learned here · 130 Ctrl-C.
+It reads the sessions here (Claude Code's and Codex's of this project, or the files that the person names:
+transcripts, and what `opencode export` prints), says what looking back on them would cost, asks, and hands
+them to the daemon, which asks a model in the background, keeps new texts apart and counts the cost. A file
+that can't be used is reported and left out. A kill and a limit lose nothing: each session is looked back on
+once. Exit codes: 0 done, or nothing to do · 1 no daemon, or the person said no · 2 wrong arguments, no
+session, or nothing may be learned here · 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...client import request
 from ...core.cuts import tokens
-from ...core.errors import ReflectdError, UserError, told, words
+from ...core.errors import ReflectdError, UserError, words
 from ...core.words import PROVIDERS
 from ...hosts.claude_code.past import named as folder_of
 from ...hosts.claude_code.past import projects
@@ -31,7 +30,7 @@ from ...hosts.codex.past import files_of as codex_files
 from ...learning.playbook.questions import Past, of_past, of_stretch
 from ...paths import find_socket
 from ..judge.sessions import is_transcript_file, sessions
-from ..render import Paint, clock, count, money, place, plain, print_json, short
+from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import Progress, agreed, attended, say
 from .learned import About, Json
 
@@ -45,10 +44,8 @@ if TYPE_CHECKING:
 
 ROUTE: Final = "/v1/features/bootstrap/"
 PLAN_S: Final = 60.0
-SESSION_S: Final = 900.0  # two answers of a model, each tried three times, after those of another look back
 QUIET_S: Final = 120.0  # a file that was written to since then may belong to a session that is open
 VERDICTS: Final = 500
-SILENT_MOST: Final = 3  # sessions in a row without an answer: then there is no model
 MOST: Final = 10_000
 REFUSAL: Final = (
     "there is no terminal to ask on: look at the estimate with --dry-run, then add --yes. Nothing was asked"
@@ -85,51 +82,40 @@ class Plan(Struct, frozen=True):
     told: Json
 
 
-class Run(Struct):
-    """The results so far. ``spent``: USD, and tokens at an unknown price. ``stopped``: why it ended early."""
-
-    sessions: list[Json] = field(default_factory=list)
-    spent: Json = field(default_factory=lambda: {"usd": 0.0, "tokens": 0})
-    stopped: str = ""
-    code: int = 0
-
-    def add(self, session: Json) -> None:
-        """One more session; afterwards ``stopped`` says whether another one is to be tried."""
-        self.spent = session.pop("spent", self.spent)
-        self.sessions.append(session)
-        if session["state"] == "over":
-            self.stopped, self.code = session["why"], 1
-        elif session["state"] == "silent":
-            self.code = 1
-            if [s["state"] for s in self.sessions[-SILENT_MOST:]] == ["silent"] * SILENT_MOST:
-                self.stopped = session["why"]
-
-    def number(self, what: str) -> int:
-        """How many texts are ``new`` or ``confirmed``."""
-        return sum(len(s.get(what, ())) for s in self.sessions)
-
-
 def bootstrap(args: argparse.Namespace) -> int:
-    """Read, estimate, ask, and go on to the end or until something ends it."""
+    """Read, estimate, ask, and hand the sessions to the daemon; or stop those that wait."""
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit must be at least 1")
-    if not (args.yes or args.dry_run) and (args.json or not attended()):
+    if not (args.yes or args.dry_run or args.stop) and (args.json or not attended()):
         raise UserError(REFUSAL)  # before anything is read
     about = About.of(args)
+    if args.stop:
+        return _stop(args, about)
     plan = _plan(args, about.rules.project, about.where)
     if not args.json:
         print("\n".join(estimate(plan, Paint())), flush=True)
-    ran = Run()
+    added = list[Json]()
     if plan.chosen and not args.dry_run:
         if not agreed(args, f"Look back on {count(len(plan.chosen), 'session')}?", REFUSAL):
             say("Nothing was asked.")
             return 1
-        _run(args, plan, about.where, ran)
+        added = _add(plan, about.where)
     if args.json:
-        print_json(_object(plan, ran))
-    elif ran.sessions or ran.stopped:
-        print("\n".join(end(plan, ran, Paint())), flush=True)
-    return ran.code
+        print_json(_object(plan, added))
+    elif added:
+        waits = sum(one["state"] == "waits" for one in added)
+        say(f"{count(waits, 'session')} to look back on, the oldest first, while the daemon runs.")
+        say(f"`reflectd learned` shows what it learned, `{STOP}` gives up those that wait.")
+    return 0
+
+
+def _stop(args: argparse.Namespace, about: About) -> int:
+    stopped = about.post("bootstrap/stop", {"directory": str(about.rules.project)})["stopped"]
+    if args.json:
+        print_json({"project": str(about.rules.project), "stopped": stopped})
+    else:
+        say(f"{count(stopped, 'session')} given up; what was learned stays")
+    return 0
 
 
 # --- reading the sessions -----------------------------------------------------------------------------------
@@ -240,57 +226,38 @@ def _past(transcript: Transcript, db: Reads, seen: Collection[str], rules: str) 
     return of_past(transcript, given, {k.verdict.turn: k.verdict for k in kept}, seen, rules)
 
 
-# --- looking back -------------------------------------------------------------------------------------------
-
-
-def _run(args: argparse.Namespace, plan: Plan, where: Paths, ran: Run) -> None:
-    """One session after the other, until all are done or something ends it. Never raises."""
-    import msgspec
-
-    progress, paint = Progress(len(plan.chosen)), Paint()
-    try:
-        for n, found in enumerate(plan.chosen):
-            progress.show(n, f"{ran.number('new')} new, {ran.number('confirmed')} confirmed, {_cost(ran)}")
-            body = {
-                "directory": str(plan.project),
-                "host": found.host,
-                "since": plan.told["now"],
-                "stretch": msgspec.json.decode(zlib.decompress(found.packed)),
-            }
-            answer = request(find_socket(where), "POST", f"{ROUTE}look", body, SESSION_S)
-            ran.add(found.about | {k: v for k, v in answer.items() if k not in {"api", "session"}})
-            progress.clear()
-            if not args.json:
-                print("\n".join(session_lines(ran.sessions[-1], paint)), flush=True)
-            if ran.stopped:
-                break
-    except KeyboardInterrupt:
-        ran.stopped, ran.code = "you stopped it", 130
-    except ReflectdError as e:
-        ran.stopped, ran.code = told(e), 2 if isinstance(e, UserError) else 1
-    finally:
-        progress.clear()
-
-
 # --- what is said -------------------------------------------------------------------------------------------
 
+
+def _add(plan: Plan, where: Paths) -> list[Json]:
+    """Hand them over, the oldest first. One that is there already is left as it is."""
+    import msgspec
+
+    progress, added = Progress(len(plan.chosen)), list[Json]()
+    try:
+        for n, found in enumerate(plan.chosen):
+            progress.show(n, found.past.session)
+            stretch = msgspec.json.decode(zlib.decompress(found.packed))
+            body = {"directory": str(plan.project), "host": found.host, "stretch": stretch}
+            answer = request(find_socket(where), "POST", f"{ROUTE}add", body, PLAN_S)
+            added.append(found.about | {k: answer[k] for k in ("state", "why") if k in answer})
+    finally:
+        progress.clear()
+    return added
+
+
 REASONS: Final = 8
-TEXT: Final = 400
-AGAIN: Final = "`reflectd playbook bootstrap` goes on with the rest"
-HISTORY: Final = "`reflectd learned undo` each change"
-STATES: Final = {"failed": "its answer could not be used", "silent": "no answer", "over": "not asked"}
+STOP: Final = "reflectd playbook bootstrap --stop"
 
 
-def _object(plan: Plan, ran: Run) -> Json:
-    """For scripts. Without a run ``sessions`` are those that would be looked back on."""
+def _object(plan: Plan, added: list[Json]) -> Json:
+    """For scripts. Without a yes ``sessions`` are those that would be looked back on."""
     names = ("models", "calls", "tokens_in", "tokens_out", "usd", "spent_24h", "limits")
     return {
         "project": str(plan.project),
         "estimate": {name: plan.told[name] for name in names},
-        "sessions": [*ran.sessions, *(f.about | {"state": "left"} for f in plan.chosen[len(ran.sessions) :])],
+        "sessions": added or [f.about | {"state": "left"} for f in plan.chosen],
         "left_out": [{"file": str(f.path), "session": f.past.session, "why": why} for f, why in plan.out],
-        "spent": ran.spent,
-        "stopped": ran.stopped,
     }
 
 
@@ -320,7 +287,7 @@ def estimate(plan: Plan, paint: Paint) -> list[str]:
     size = f"about {told['tokens_in']:,} tokens in, at most {told['tokens_out']:,} out"
     lines += paint.row("  estimate  ", f"at most {count(told['calls'], 'call')}, {size}: {price}")
     lines += paint.row("  asked     ", "; ".join(dict.fromkeys(_model(m) for m in told["models"])))
-    ends = f"it ends before {most} in 24 hours, with what judging cost ({used} so far)"
+    ends = f"at most {most} in 24 hours, with what judging cost ({used} so far); the rest waits"
     lines += paint.row("  limits    ", ends)
     kept = "New texts are kept apart until a later session shows that they are true, or you approve them."
     return [*lines, *paint.row("  ", kept)]
@@ -330,50 +297,3 @@ def _model(model: Mapping[str, str]) -> str:
     name = short(model["model"], 60) or "a model that it chooses"
     plan = ", which uses up the limits of your plan" if model["provider"] == "claude-cli" else ""
     return f"{name} by {PROVIDERS.get(model['provider'], short(model['provider'], 40))}{plan}"
-
-
-def session_lines(session: Json, paint: Paint) -> list[str]:
-    """One session, and what it taught."""
-    state = session["state"]
-    words = _learned(session) or "nothing new" if state == "learned" else STATES.get(state, "left out")
-    if session.get("why") and state != "over":  # that is told at the end
-        words += f": {short(session['why'], 300)}"
-    title = short(session["title"], 60) or short(session["session"], 40)
-    lines = paint.row(f"{clock(session['at'])}  ", f"{paint(title, 'bold')}  {words}")
-    for label in ("new", "confirmed"):
-        for text in session.get(label, ()):
-            lines += paint.row(f"    {label:<10} ", short(text["text"], TEXT))
-    for label in ("removed", "merged"):
-        if session.get(label):
-            lines += paint.row(f"    {label:<10} ", short(", ".join(session[label]), TEXT))
-    return lines
-
-
-def _learned(session: Json) -> str:
-    numbers = [(len(session.get(what, ())), what) for what in ("new", "confirmed", "removed", "merged")]
-    tags = Counter(session.get("tags", {}).values())
-    numbers += [(tags[tag], tag) for tag in ("helpful", "harmful")]
-    return ", ".join(f"{number} {what}" for number, what in numbers if number)
-
-
-def _cost(ran: Run) -> str:
-    usd, tokens = ran.spent["usd"], ran.spent["tokens"]
-    if not tokens:
-        return money(usd)
-    unknown = f"{tokens:,} tokens at an unknown price"
-    return f"{money(usd)} and {unknown}" if usd else unknown
-
-
-def end(plan: Plan, ran: Run, paint: Paint) -> list[str]:
-    """The results of all of it, and the next command."""
-    states = Counter(s["state"] for s in ran.sessions)
-    done, new, confirmed = states["learned"] + states["failed"], ran.number("new"), ran.number("confirmed")
-    said = f"looked back on {count(done, 'session')}: {count(new, 'new text')}, {confirmed} confirmed"
-    lines = ["", *paint.row("", f"{said}; {_cost(ran)}", "  ")]
-    if ran.stopped:
-        lines += paint.row("", f"It ended early: {plain(ran.stopped)}", "  ")
-    if left := plan.told["left"] - done - states["done"] - states["skipped"]:
-        lines += paint.row("", f"{count(left, 'session')} left; {AGAIN}", "  ")
-    if new or confirmed:
-        lines += paint.row("", f"`reflectd learned approve` lists what is kept apart, {HISTORY}", "  ")
-    return lines

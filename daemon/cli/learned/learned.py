@@ -183,6 +183,7 @@ def _bootstrap(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: 
     past.add_argument("--limit", type=int, metavar="N", help="at most N sessions, the oldest that are left")
     past.add_argument("--yes", "-y", action="store_true", help="don't ask, for scripts")
     past.add_argument("--dry-run", action="store_true", help="only say what it would cost")
+    past.add_argument("--stop", action="store_true", help="give up those that wait")
 
 
 def _lazy(module: str, name: str) -> Run:

@@ -2,13 +2,12 @@
 
 Off unless the person switched it on; then each judged case is stored with its verdict, and a session that
 ends, is compacted or falls silent is looked back on in the background: a reflector and a curator are asked,
-and what follows is kept apart, confirmed or written. ``Bootstrap`` has sessions of the past looked back on by
-the same steps, one at a time (``alone``). A session that starts is given the points that somebody vouches
-for.
+and what follows is kept apart, confirmed or written. ``Bootstrap`` makes the same jobs for sessions of the
+past, on an account of their own. A session that starts is given the points that somebody vouches for.
 
 A look back works only on what was judged and waits in the store: it reads no host, prompts nobody and makes
 no session busy. Each step is stored before the next one: the reflector's answer as the job's cursor; then, in
-one transaction, what is to change and which texts are kept apart (``decide``); then the file (``put``). So
+one transaction, what is to change and which texts are kept apart; then the file. So
 kill -9 between any two of them loses nothing and does nothing twice. Whatever fails leaves the playbook as it
 was. Without a model, or over the limit on spending, the cases wait, and lapse after seven days.
 """
@@ -30,7 +29,7 @@ from msgspec.structs import replace
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, UserError
 from ...core.given import known_as
-from ...core.guards import Limits, Skip
+from ...core.guards import Limits
 from ...core.offers import Moment, Offer
 from ...core.question import Question, R
 from ...core.session import Session
@@ -77,6 +76,7 @@ WEEK_MS: Final = 7 * 86_400_000
 DIRECTORIES_KEPT: Final = 50
 SLOT: Final = "{key_points}"
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
+GIVE_UP_MS: Final = 30 * 86_400_000  # a session of the past that waited for so long
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
 WAITS: Final = "waits:"
 SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
@@ -98,7 +98,7 @@ class _Answered(msgspec.Struct):
     confirmed: list[tuple[str, str]]
 
 
-class Look(Struct, frozen=True):
+class _Look(Struct, frozen=True):
     """A look back and its inputs. ``limits``: given when a person asked for it; then it is paid from that
     account, and only sessions' own judges that need no session are asked.
     """
@@ -110,15 +110,14 @@ class Look(Struct, frozen=True):
     limits: Limits | None = None
 
 
-class Silent(Struct, frozen=True):
+class _Silent(Struct, frozen=True):
     """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
-    used. ``no``: the limit on spending that forbade the call, when a person asked for it.
+    used.
     """
 
     job: Job
     why: str
     bad: bool
-    no: Skip | None = None
 
 
 class _Read(Struct, frozen=True):
@@ -138,7 +137,6 @@ class Playbook(Feature):
     def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
         self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
-        self.alone = asyncio.Lock()
         self.waits = ""  # why, when it last could not ask
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
@@ -190,7 +188,7 @@ class Playbook(Feature):
         world = self._world
         return ProjectPlaybook(project, world.db.path.parent, world.clock, world.settings.playbook.path)
 
-    def view(self, project: str) -> View:
+    def _view(self, project: str) -> View:
         """The playbook now. Blocks."""
         return self.book(project).view(tables.confirmed(self._world.db, project))
 
@@ -340,56 +338,60 @@ class Playbook(Feature):
     # --- a look back ----------------------------------------------------------------------------------------
 
     async def work(self, job: Job) -> None:
-        """Do the next steps of a look back. Of a session of the past what was decided is written; what nobody
-        went on with is given up. Raises ``Unavailable`` when the database can't be written.
-        """
-        async with self.alone:
-            ready = job.key.startswith(f"{PAST} ") or tables.unwritten(self._world.db, job.key) is not None
-            decided = job if ready else await self._decided(job)
-            if decided is not None and (why := await self.put(decided)):
-                await self._wait(decided, why)
+        """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
+        ready = tables.unwritten(self._world.db, job.key) is not None
+        decided = job if ready else await self._decided(job)
+        if decided is not None and (why := await self._put(decided)):
+            await self._wait(decided, why)
 
     async def _decided(self, job: Job) -> Job | None:
         """Ask, and store what follows. None when nothing is to be written (now)."""
-        world, stretch = self._world, self._stretch(job.key)
+        world, stretch, past = self._world, self._stretch(job), job.key.startswith(f"{PAST} ")
         if stretch is None:
             await self._done(job)
             return None
         directory, drop = stretch.directory, tables.drop_cases(job.key, stretch.turns)
-        s = world.sessions.get(job.key) or Session(
-            id=job.key, host=str(job.body.get("host", "")), directory=directory
+        s = world.sessions.get(stretch.session) or Session(
+            id=stretch.session, host=str(job.body.get("host", "")), directory=directory
         )
         project = await asyncio.to_thread(project_of, directory)
         await world.projects.read(directory)
         off = not project or s.off or s.judge or s.parent or world.sessions.is_off(directory)
         on = self.gives(directory) and world.calls.models(s.host)
-        if off or not on or not stretch.teaches:
-            why = "switched off" if stretch.teaches else "too little happened"
+        old = past and world.clock.now_ms() - int(job.body.get("at", 0)) > GIVE_UP_MS
+        if off or not on or old or not stretch.teaches:
+            why = "too old" if old else "switched off" if stretch.teaches else "too little happened"
             world.log.info("not looked back", session=job.key, why=why)
             await self._done(job, drop, tables.count(project, "skipped", len(stretch.turns)))
             return None
-        view = await asyncio.to_thread(self.view, project)
+        view = await asyncio.to_thread(self._view, project)
         if view.problem:
             await self._wait(job, view.problem)
             return None
-        outcome = await self.decide(job, Look(s, stretch, project, view))
+        limits = world.limits(s) if past else None
+        outcome = await self._decide(job, _Look(s, stretch, project, view, limits))
         self.waits = ""
-        if not isinstance(outcome, Silent):
+        if not isinstance(outcome, _Silent):
             return outcome
-        if outcome.bad:
-            await self._done(outcome.job, drop, tables.count(project, "failed", len(stretch.turns)))
+        if outcome.bad:  # it was paid for, and would be again
+            looked = tables.look_back(project, s.id, world.clock.now_ms())
+            failed = tables.count(project, "failed", len(stretch.turns))
+            await self._done(outcome.job, drop, failed, *([looked] if past else []))
         else:
             await self._wait(outcome.job, outcome.why)
         return None
 
-    def _stretch(self, session: str) -> Stretch | None:
-        """The waiting stretch of this session. A case that this version can't read is left out."""
+    def _stretch(self, job: Job) -> Stretch | None:
+        """What a session of the past did, or what waits of a judged one. A case that this version can't read
+        is left out, and lapses.
+        """
         turns = []
-        for _, _, body in tables.cases(self._world.db, session):
+        past = _encode(job.body["stretch"]) if "stretch" in job.body else None
+        for body in [past] if past else [body for *_, body in tables.cases(self._world.db, job.key)]:
             try:
                 turns.append(msgspec.json.decode(body, type=Stretch))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
-                self._world.log.warning("a case that waits is not understood", session=session, error=str(e))
+                self._world.log.warning("a case that waits is not understood", session=job.key, error=str(e))
         return joined(turns)
 
     async def _wait(self, job: Job, why: str) -> None:
@@ -397,7 +399,11 @@ class Playbook(Feature):
         self._world.log.info("learning waits", session=job.key, why=why)
         self.waits = why
         due = self._world.clock.now_ms() + LATER_MS
-        await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
+        others: list[Statement] = []
+        if job.key.startswith(f"{PAST} "):  # sessions of the past are taken in their order
+            later = "UPDATE jobs SET due = max(due, ?) WHERE kind = ? AND key LIKE ?"
+            others = [(later, [(due, LEARN, f"{PAST} %")])]
+        await self._jobs.keep(job, *others, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
 
     async def _done(self, job: Job, *statements: Statement) -> None:
         """The stretch is over. Turns that were judged meanwhile begin the next one."""
@@ -407,7 +413,7 @@ class Playbook(Feature):
 
     # --- one look back --------------------------------------------------------------------------------------
 
-    async def decide(self, job: Job, look: Look) -> Job | Silent:
+    async def _decide(self, job: Job, look: _Look) -> Job | _Silent:
         """Ask both, and store what follows in one transaction: the job as it is stored then. Of an answer
         that failed nothing is stored. Raises ``Unavailable``.
         """
@@ -425,7 +431,7 @@ class Playbook(Feature):
             shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
             slots = of_stretch(templates["reflector"], look.stretch, given, cited, shown)
             reflection = await self._asked(job, look, "reflect", "reflector", slots, Reflection)
-            if isinstance(reflection, Silent):
+            if isinstance(reflection, _Silent):
                 return reflection
             proven = confirmations(reflection, waiting, look.stretch)
             answered = _Answered(list(look.stretch.turns), reflection, proven)
@@ -441,7 +447,7 @@ class Playbook(Feature):
         pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
         slots = of_points(said, part, sum(1 for _ in each(seen)) - len(points), pairs[:PAIRS])
         curation = await self._asked(job, look, "curate", "curator", slots, Curation)
-        if isinstance(curation, Silent):
+        if isinstance(curation, _Silent):
             return curation
         wanted = proposed(view.known, msgspec.to_builtins(curation.operations), view.approved)
 
@@ -477,8 +483,8 @@ class Playbook(Feature):
         return await self._jobs.keep(job, *statements, cursor="write", due_ms=now)
 
     async def _asked(
-        self, job: Job, look: Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
-    ) -> R | Silent:
+        self, job: Job, look: _Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
+    ) -> R | _Silent:
         question = Question(
             template,
             slots,
@@ -491,17 +497,18 @@ class Playbook(Feature):
         answer = await self._asking.ask(question, look.session, FLOW_S, look.limits)
         if answer.reply is not None:
             return answer.reply
-        return Silent(job, answer.why, bool(answer.bad or answer.replies), answer.limit)
+        never = look.limits is not None and answer.limit is not None and answer.limit.of_session
+        return _Silent(job, answer.why, bool(answer.bad or answer.replies or never))
 
-    async def put(self, job: Job) -> str:
-        """The decided change reaches the file, once, and the job is done. Returns the reason why it did not
-        (yet); "" when it is there.
+    async def _put(self, job: Job) -> str:
+        """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
+        there.
         """
         write, log = tables.unwritten(self._world.db, job.key), self._world.log
         if write is None:
             await self._done(job)
             return ""
-        change = change_of(write)
+        change = _change_of(write)
         if change is None:
             log.warning("a change of a playbook is not understood", session=write.session)
         else:
@@ -542,8 +549,8 @@ def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]
         return changed(edit.playbook, change, edit.names, kept)
 
 
-def change_of(write: Write) -> Change | None:
-    """The change in the row. None when this version can't read it."""
+def _change_of(write: Write) -> Change | None:
+    """What is to change. None when this version can't read it."""
     try:
         return msgspec.json.decode(write.body, type=Change)
     except msgspec.MsgspecError:

@@ -18,7 +18,7 @@ from daemon.core.llm import Prompt, Reply
 from daemon.core.session import Session
 from daemon.learning import tables
 from daemon.learning.playbook.questions import Stretch
-from tests.learning.playbook.site import ADD, NOTHING, ByPurpose, Site
+from tests.learning.playbook.site import ADD, NO_CHANGE, NOTHING, TEXT, ByPurpose, Site, confirm
 
 Json = dict[str, Any]
 HOST = "claude-code"
@@ -60,15 +60,21 @@ class Past:
         found: Json = await self._routes["plan"](body | more)
         return found
 
-    async def looks_back(self, session: str, *says: Json | str | Exception, **more: Any) -> Json:
-        self.site.llm.add(*says)
+    async def adds(self, session: str, **more: Any) -> Json:
         body = {
             "directory": str(self.site.project),
             "host": HOST,
             "stretch": msgspec.to_builtins(stretch(session, str(self.site.project))),
         }
-        found: Json = await self._routes["look"](body | more)
+        found: Json = await self._routes["add"](body | more)
         return found
+
+    async def looks_back(self, session: str, *says: Json | str | Exception) -> str:
+        """The session is added, and looked back on when that is its turn."""
+        self.site.llm.add(*says)
+        state = (await self.adds(session))["state"]
+        await self.site.looks()
+        return str(state)
 
 
 @pytest.fixture
@@ -79,18 +85,37 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
     await site.sim.stop()
 
 
-async def test_what_nobody_goes_on_with_is_given_up(past: Past) -> None:
-    """The reflector's answer waits for the command, costs nothing meanwhile, and goes after thirty days."""
-    site = past.site
-    found = await past.looks_back("p1", NOTHING, *[Unavailable("no", "server")] * 3)
-    assert found["state"] == "silent"
-    jobs = "SELECT kind, key FROM jobs WHERE kind != 'retention'"
-    db = site.sim.daemon.db
-    await site.looks(29 * 86_400)
-    assert db.read(jobs) == [("playbook.learn", "past p1")]
-    await site.looks(2 * 86_400)
-    assert db.read(jobs) == []
+@pytest.mark.shows("LEARN-17")
+async def test_past_sessions_are_taken_in_their_order(past: Past) -> None:
+    """One that waits for a model keeps the later ones waiting; nothing that was answered is asked again. A
+    day's worth of hours later all are done, each once, and what nobody could do in thirty days is given up.
+    """
+    site, failing = past.site, [Unavailable("no", "server")] * 3
+    site.llm.add(NOTHING, *failing)
+    assert [(await past.adds(s))["state"] for s in ("p1", "p2", "p1")] == ["waits", "waits", "skipped"]
+    await site.looks()
     assert site.purposes() == ["asked.reflect", *["asked.curate"] * 3]
+    site.llm.add(ADD, confirm(cites="E1"), NO_CHANGE)
+    await site.looks(3_700)
+    await site.looks()
+    assert [p["text"] for p in site.points().values()] == [TEXT]
+    assert site.purposes()[4:] == ["asked.curate", "asked.reflect", "asked.curate"]
+    assert (await past.plan("p1", "p2"))["skipped"] == dict.fromkeys(("p1", "p2"), "looked back on already")
+    rows = site.sim.daemon.db.read("SELECT DISTINCT account FROM ledger WHERE session != 'x'")
+    assert rows == [("asked",)]
+    assert await past.looks_back("p3", *failing) == "waits"
+    await site.looks(31 * 86_400)
+    assert site.jobs() == []
+
+
+async def test_a_person_stops_those_that_wait(past: Past) -> None:
+    """They cost nothing any more, and may be asked for again."""
+    await past.looks_back("p1", *[Unavailable("no", "server")] * 3)
+    await past.adds("p2")
+    assert (await past._routes["stop"]({"directory": str(past.site.project)}))["stopped"] == 2
+    assert past.site.jobs() == []
+    assert await past.looks_back("p1", NOTHING, NO_CHANGE) == "waits"
+    assert past.site.purposes()[-2:] == ["asked.reflect", "asked.curate"]
 
 
 class Priced(ByPurpose):
@@ -106,7 +131,7 @@ class Priced(ByPurpose):
 
 @pytest.mark.shows("LEARN-18")
 async def test_the_cap_of_a_session_costs_only_that_session(tmp_path: Path) -> None:
-    """What is told is what the ledger has; a session whose own cap forbids it is passed over."""
+    """Its calls are paid from the account; a session whose own cap forbids it is passed over."""
     site = Site(tmp_path)
     site.sim.provider = site.llm = Priced(**{"asked.reflect": NOTHING, "asked.curate": ADD})
     await site.start(earned=0)
@@ -114,14 +139,15 @@ async def test_the_cap_of_a_session_costs_only_that_session(tmp_path: Path) -> N
     plan = await past.plan("p1", "p2")
     assert 0.01 < plan["usd"] < 0.2
     assert plan["models"] == [{"host": HOST, "provider": "scripted", "model": "claude-haiku-4-5"}]
-    assert (await past.looks_back("p1", since=plan["now"]))["spent"] == {"usd": 0.04, "tokens": 0}
+    await past.looks_back("p1")
+    assert site.sim.daemon.world.ledger.spent("", 0, "asked").today == 0.04
     await site.sim.stop()
     (tmp_path / "tight").mkdir()
     tight = Site(tmp_path / "tight", "[playbook]\nenabled = true\n[spend]\ncents_per_session = 1\n")
     tight.sim.provider = tight.llm = site.llm
     await tight.start(earned=0)
-    found = await Past(tight).looks_back("p3")
-    assert (found["state"], found["limit"]) == ("silent", "asked_limit"), "another session may fit"
+    await Past(tight).looks_back("p3")
+    assert tight.jobs() == [], "another session may fit"
     await tight.sim.stop()
 
 
@@ -146,7 +172,7 @@ async def test_who_is_left_out(past: Past) -> None:
         "child": "a",
         "waits": "it",
     }
-    found = await past.looks_back("open")
+    found = await past.adds("open")
     assert (found["state"], found["why"]) == ("skipped", "it is still open")
     assert site.purposes() == []
 
@@ -156,7 +182,6 @@ async def test_who_is_left_out(past: Past) -> None:
     [
         {"stretch": {}},
         {"host": "emacs"},
-        {"since": "now"},
         {"stretch": msgspec.to_builtins(stretch("", "/x"))},
         {"stretch": msgspec.to_builtins(stretch("s" * 201, "/x"))},
     ],
@@ -164,7 +189,7 @@ async def test_who_is_left_out(past: Past) -> None:
 async def test_a_body_of_another_form_is_refused(past: Past, wrong: Json) -> None:
     """And nothing is asked or stored; a plan neither, nor for a folder that is no project."""
     with pytest.raises(BadReply):
-        await past.looks_back("p1", **wrong)
+        await past.adds("p1", **wrong)
     assert past.site.jobs() == []
     with pytest.raises(BadReply):
         await past.plan(host="emacs")
@@ -205,8 +230,7 @@ async def test_a_playbook_that_cannot_be_read_stops_it(past: Past) -> None:
     site = past.site
     site.file.parent.mkdir()
     site.file.write_text("{half")
-    with pytest.raises(Unavailable, match=r"playbook\.json"):
-        await past.looks_back("p1")
+    await past.looks_back("p1")
     assert site.file.read_text() == "{half"
     assert site.purposes() == []
 
