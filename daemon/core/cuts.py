@@ -142,6 +142,18 @@ def tokens(text: str) -> int:
     return int(size / BYTES_PER_TOKEN) + 1
 
 
+def fit(items: Sequence[tuple[int, str]], room: int) -> set[int]:
+    """The places of the items (rank, text) that fit into so many tokens: the lowest ranks first, of a rank
+    the later ones.
+    """
+    chosen = set[int]()
+    for i in sorted(range(len(items)), key=lambda i: (items[i][0], -i)):
+        if (cost := tokens(f"{items[i][1]}\n")) <= room:
+            chosen.add(i)
+            room -= cost
+    return chosen
+
+
 def within(text: str, most: int) -> str:
     """``text``, or its head and tail, in at most ``most`` tokens."""
     chars = int(most * BYTES_PER_TOKEN)

@@ -420,12 +420,6 @@ class Memory(Struct, frozen=True):
         range=(10, 5_000),
         tighten="lower",
     )
-    scope: Literal["project", "all"] = _setting(
-        "project",
-        '"project" brings lessons back where they were learned (worktrees of a repository are one); "all" '
-        "also, with a prompt, those of your other projects that were confirmed",
-        choices=("project", "all"),
-    )
     threshold_percent: int = _setting(
         30, "the reward below which a lesson is drawn, in hundredths", range=(-100, 100)
     )
@@ -555,6 +549,7 @@ GONE: Mapping[str, str] = {
     "memory.per_project": "500 now",
     "playbook.holdout_percent": "0 now",
     "spend.cents_per_month": "a month above 10 EUR is still told",
+    "memory.scope": "a lesson stays in its project",
     "offer.characters": "4,000 now",
     "daemon.idle_exit_minutes": "30 where a host started the daemon, else never",
     "log.debug": 'log.level has "debug"',

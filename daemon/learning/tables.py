@@ -1,6 +1,6 @@
 """The tables of learning: judged cases that wait (``spool``), texts that were learned (``learned``), the tags
-of points (``learned_tags``), changes of playbooks under way (``learned_writes``), sessions that were looked
-back on (``lookbacks``), and the texts that each session was given (``injections``).
+of points (``learned_tags``), sessions that were looked back on (``lookbacks``), and the texts that each
+session was given (``injections``).
 
 Statements are handed to a commit, together with the job that they follow from. A case or an origin is bytes
 here; its user decodes it.
@@ -29,7 +29,6 @@ SPOOL_BYTES: Final = 50_000_000
 CASE_BYTES: Final = 1_000_000  # of one case; a larger one is not learned from
 INJECTIONS_DAYS: Final = 90
 KEEP_DAYS: Final = 400
-WRITES_KEPT: Final = 1_000
 TEXTS_KEPT: Final = 500  # quarantined ones of one project; of more the oldest go
 State = Literal["quarantined", "confirmed", "dismissed"]
 _encode = msgspec.json.Encoder().encode
@@ -50,16 +49,6 @@ class Text(Struct, frozen=True):
     at: int
     settled: int
     origin: Origin
-
-
-class Write(Struct, frozen=True):
-    """A change of a playbook that was decided. ``body``: what changes."""
-
-    id: int
-    directory: str
-    session: str
-    at: int
-    body: bytes
 
 
 # --- judged cases that wait -----------------------------------------------------------------------
@@ -133,11 +122,6 @@ def prune(now: int) -> list[Statement]:
         (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
         (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (f"DELETE FROM lookbacks WHERE {old('lookbacks')}", [(now - KEEP_DAYS * DAY_MS,)]),
-        (
-            "DELETE FROM learned_writes WHERE done = 1 AND id <= "
-            "(SELECT id FROM learned_writes ORDER BY id DESC LIMIT 1 OFFSET ?)",
-            [(WRITES_KEPT,)],
-        ),
         (
             "DELETE FROM learned WHERE state = 'quarantined' AND id IN (SELECT id FROM (SELECT id, "
             "row_number() OVER (PARTITION BY directory ORDER BY id DESC) AS n FROM learned "
@@ -295,32 +279,6 @@ def taught(db: Reads, session: str) -> int:
         "SELECT count(*) FROM learned WHERE session = ? AND state = 'quarantined'", (session,)
     )
     return int(count)
-
-
-# --- changes of playbooks -------------------------------------------------------------------------
-
-
-def begin_write(directory: str, session: str, at: int, body: bytes) -> Statement:
-    """A change of a playbook is decided; it is written next."""
-    return (
-        "INSERT INTO learned_writes (directory, session, at, body) VALUES (?, ?, ?, ?)",
-        [(directory, session, at, body)],
-    )
-
-
-def end_write(write: Write) -> Statement:
-    """It is on the disk."""
-    return ("UPDATE learned_writes SET done = 1, body = x'' WHERE id = ?", [(write.id,)])
-
-
-def unwritten(db: Reads, session: str) -> Write | None:
-    """The change that this session's learning decided and that may not be on the disk yet."""
-    rows = db.read(
-        "SELECT id, directory, session, at, body FROM learned_writes "
-        "WHERE session = ? AND done = 0 ORDER BY id LIMIT 1",
-        (session,),
-    )
-    return Write(*rows[0]) if rows else None
 
 
 # --- what sessions were given ---------------------------------------------------------------------

@@ -337,3 +337,7 @@ CREATE TABLE proof_runs (
 ) WITHOUT ROWID;
 CREATE INDEX proof_runs_at ON proof_runs (at);
 CREATE INDEX proof_runs_in ON proof_runs (project, at);
+
+-- migration 0018_changes_in_jobs
+-- what a look back decided waits in its job
+DROP TABLE learned_writes;

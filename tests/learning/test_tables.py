@@ -94,14 +94,3 @@ async def test_what_was_given_is_kept_to_the_byte(db: Database) -> None:
     (found,) = injections.given(db, "s")
     assert (found.text, found.heading, found.name) == (offer.text, offer.heading, "pat-001")
     assert injections.given(db, "other") == []
-
-
-@pytest.mark.shows("I42")
-async def test_a_change_that_was_decided_waits_until_it_is_written(db: Database) -> None:
-    """Until ``end_write`` it is found again after a restart."""
-    await db.commit(tables.begin_write("/p", "s", NOW, b"{}"))
-    write = tables.unwritten(db, "s")
-    assert write is not None
-    assert (write.directory, write.at, write.body) == ("/p", NOW, b"{}")
-    await db.commit(tables.end_write(write))
-    assert tables.unwritten(db, "s") is None

@@ -102,7 +102,6 @@ async def tell_a_story(folder: Path) -> Path:
         tables.count("/p", "skipped"),
         tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
         tables.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
-        tables.begin_write("/p", "ses_a", now, b"{}"),
         tables.look_back("/p", "ses_a", now),
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),

@@ -45,11 +45,6 @@ ANSWER_S: Final = 30.0
 SESSIONS_KEPT: Final = 1_000
 
 
-def scope(world: World, project: str) -> list[str] | None:
-    """The projects whose lessons this one may have; None for all."""
-    return None if world.settings.memory.scope == "all" else [project]
-
-
 class GiveLessons:
     """One for the daemon."""
 
@@ -64,7 +59,7 @@ class GiveLessons:
         there are, else the nearest to the text by meaning and, where vectors are missing, by words. Their
         cites are in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
-        where = scope(self._world, project)
+        where = [project]
 
         def usable(episodes: Iterable[Episode]) -> list[Episode]:
             return [e for e in episodes if e.id not in given and may_show(e, project)]

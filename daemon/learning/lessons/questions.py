@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ...core.cuts import head_and_tail, tokens
+from ...core.cuts import fit, head_and_tail
 from ...core.question import Question
 from ...core.transcript import Model
 from ...redact import redact
@@ -320,11 +320,7 @@ def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...
             text = head_and_tail(act.text, LINE_CHARS)
             lines.append((act.rank + 1, f"{act.id} {text}{f' → {said}' if said else ''}".strip()))
     lines += [(2, f"{f.path} ({f.how}, +{f.added} -{f.removed})") for f in evidence.files]
-    kept, room = set[int](), most
-    for i in sorted(range(len(lines)), key=lambda i: (lines[i][0], -i)):
-        if (cost := tokens(lines[i][1])) <= room:
-            kept.add(i)
-            room -= cost
+    kept = fit(lines, most)
     return tuple(text for i, (_, text) in enumerate(lines) if i in kept)
 
 

@@ -25,7 +25,6 @@ from ...store.ledger import by_name as costs
 from ..texts import has_hidden, refusal
 from .citations import cites
 from .episodes import LONGEST, SIMILAR, TOP_K, Episode, State, brought, checked, may_show
-from .give import scope
 from .questions import EVALUATION, REFLEXION, reflection
 from .repositories import project_of
 
@@ -123,7 +122,7 @@ class EpisodeRoutes:
         vector = await self._vectors.one(asked.query)
         near: list[Episode] = []
         if vector is not None:
-            near = await self._store.search(asked.query, vector, scope(self._world, project), MOST_FOUND)
+            near = await self._store.search(asked.query, vector, [project], MOST_FOUND)
         found = [e for e in near if (e.similarity or 0) > asked.min_similarity and not refusal(e.lesson)]
         return {
             "project": project,

@@ -23,7 +23,7 @@ from ...engine.feature import Feature, Route
 from ...engine.hosts.host import CAPABILITIES
 from ...engine.world import DAY_MS
 from .. import tables
-from .feature import LANE, LEARN, PAST, project_of
+from .feature import LANE, LEARN, PAST, WAITS, WRITE, project_of
 from .questions import CURATOR_TOKENS, MAX_TOKENS, REFLECTOR_TOKENS, Stretch
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Bootstrap(Feature):
         project = await asyncio.to_thread(project_of, str(body.get("directory", "")))
         waits = (
             "DELETE FROM jobs WHERE kind = ? AND key LIKE ? AND CAST(body AS TEXT) ->> '$.directory' = ? "
-            "AND key NOT IN (SELECT session FROM learned_writes WHERE done = 0)"
+            f"AND cursor NOT LIKE '{WRITE}%' AND cursor NOT LIKE '{WAITS}{WRITE}%'"
         )
         gone = await self._world.db.commit((waits, [(*_PAST, project)]))
         return {"directory": project, "stopped": gone}

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ..embed.vectors import Embeddings
-    from ..tables import Text, Write
+    from ..tables import Text
 
 LEARN: Final = "playbook.learn"
 LANE: Final = "learning"
@@ -78,7 +78,8 @@ SLOT: Final = "{key_points}"
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
 GIVE_UP_MS: Final = 30 * 86_400_000  # a session of the past that waited for so long
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
-WAITS: Final = "waits:"
+WAITS: Final = "waits:"  # cursors of a job
+WRITE: Final = "write:"
 SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
 PAST: Final = "past"
 APPROVED: Final = "approved"
@@ -88,6 +89,13 @@ EMBED_S: Final = 120.0
 WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
 _ROUNDING: Final = 1e-6
 _encode = msgspec.json.Encoder().encode
+
+
+class _Change(msgspec.Struct):
+    """A change that was decided, as the job's cursor keeps it until it is in the file."""
+
+    project: str
+    change: Change
 
 
 class _Answered(msgspec.Struct):
@@ -283,7 +291,7 @@ class Playbook(Feature):
         if yes:
             await asyncio.to_thread(self.book(text.directory).approve, [text.text])
             change = Change(operations=(_confirmed(text),))
-            statements += self._write(text.directory, f"{APPROVED} {text.id}", change)
+            statements.append(self._write(text.directory, f"{APPROVED} {text.id}", change))
         await self._stored(*statements, durable=True)
         return {"id": identity, "yes": yes}
 
@@ -302,16 +310,14 @@ class Playbook(Feature):
             change = Change(
                 taken_back=tuple(Tag(name, cast("Any", tag)) for d, name, tag in tags if d == project)
             )
-            statements += self._write(project, f"{DISPUTED} {session} {now} {project}", change)
+            statements.append(self._write(project, f"{DISPUTED} {session} {now} {project}", change))
         await self._stored(*statements, durable=True)
         return {"session": session, "counts": len(tags), "texts": texts}
 
-    def _write(self, project: str, key: str, change: Change) -> list[Statement]:
-        """A change that a person decided, and the job that writes it."""
-        return [
-            tables.begin_write(project, key, self._world.clock.now_ms(), _encode(change)),
-            self._jobs.statement(LEARN, key, {"directory": project}, lane=LANE),
-        ]
+    def _write(self, project: str, key: str, change: Change) -> Statement:
+        """The job that writes a change that a person decided."""
+        body = {"directory": project, "change": msgspec.to_builtins(change)}
+        return self._jobs.statement(LEARN, key, body, lane=LANE)
 
     def status(self) -> Mapping[str, Any]:
         """The waiting, lapsed and learned texts; nothing while it is off."""
@@ -339,7 +345,7 @@ class Playbook(Feature):
 
     async def work(self, job: Job) -> None:
         """Do the next steps of a look back. Raises ``Unavailable`` when the database can't be written."""
-        ready = tables.unwritten(self._world.db, job.key) is not None
+        ready = "change" in job.body or job.cursor.removeprefix(WAITS).startswith(WRITE)
         decided = job if ready else await self._decided(job)
         if decided is not None and (why := await self._put(decided)):
             await self._wait(decided, why)
@@ -468,8 +474,6 @@ class Playbook(Feature):
             tables.look_back(project, s.id, now),
             tables.count(project, "stretches"),
         ]
-        if change:
-            statements.append(tables.begin_write(project, job.key, now, _encode(change)))
         world.log.info(
             "looked back",
             session=s.id,
@@ -480,7 +484,8 @@ class Playbook(Feature):
             changed=[op.names for op in wanted.now],
             skipped=list(wanted.skipped),
         )
-        return await self._jobs.keep(job, *statements, cursor="write", due_ms=now)
+        cursor = f"{WRITE}{_encode(_Change(project, change)).decode()}"
+        return await self._jobs.keep(job, *statements, cursor=cursor, due_ms=now)
 
     async def _asked(
         self, job: Job, look: _Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
@@ -501,23 +506,26 @@ class Playbook(Feature):
         return _Silent(job, answer.why, bool(answer.bad or answer.replies or never))
 
     async def _put(self, job: Job) -> str:
-        """What was decided reaches the file, once, and the job is done. Why it did not (yet); "" when it is
-        there.
+        """Write a decided change into the file, once, and end the job. Returns why it is not written (yet);
+        "" when it is there.
         """
-        write, log = tables.unwritten(self._world.db, job.key), self._world.log
-        if write is None:
-            await self._done(job)
-            return ""
-        change = _change_of(write)
-        if change is None:
-            log.warning("a change of a playbook is not understood", session=write.session)
-        else:
+        log = self._world.log
+        try:
+            if "change" in job.body:
+                found = _Change(job.body["directory"], msgspec.convert(job.body["change"], Change))
+            else:
+                cursor = job.cursor.removeprefix(WAITS).removeprefix(WRITE)
+                found = msgspec.json.decode(cursor, type=_Change)
+        except msgspec.MsgspecError:
+            log.warning("a change of a playbook is not understood", session=job.key)
+            found = _Change("", Change())
+        if found.change:
             try:
-                told = await asyncio.to_thread(write_once, self.book(write.directory), change, write)
+                told = await asyncio.to_thread(write_once, self.book(found.project), found.change, job)
             except (Unavailable, UserError) as e:
                 return str(e)
-            log.info("playbook", directory=write.directory, told=told[:10])
-        await self._done(job, tables.end_write(write))
+            log.info("playbook", directory=found.project, told=told[:10])
+        await self._done(job)
         return ""
 
 
@@ -527,15 +535,15 @@ def project_of(directory: str) -> str:
     return "" if real in {"", "/", os.path.realpath(os.environ.get("HOME") or "/")} else real
 
 
-def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]:
+def write_once(book: ProjectPlaybook, change: Change, job: Job) -> list[str]:
     """Change the file and keep the revision, unless it is on the disk already, or was undone: the revision
     that is kept before the file is replaced names the change. Returns notes for the log. Raises
     ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link. Blocks.
     """
-    kind, _, rest = write.session.partition(" ")
+    kind, _, rest = job.key.partition(" ")
     whys = {APPROVED: "a person approved it", DISPUTED: "a person disputed the verdict behind it"}
-    session = f"past session {rest}" if kind == PAST else f"session {write.session}"
-    what = f"learned #{write.id}"
+    session = f"past session {rest}" if kind == PAST else f"session {job.key}"
+    what = f"learned #{job.id}"
     with book.change(why=whys.get(kind, f"what {session} showed"), by=BY) as edit:
         if edit.problem:
             raise Unavailable(edit.problem)
@@ -547,14 +555,6 @@ def write_once(book: ProjectPlaybook, change: Change, write: Write) -> list[str]
         kept = {p["name"] for _, p in each(edit.playbook) if edit.known.is_approved(p["text"])}
         edit.what = what
         return changed(edit.playbook, change, edit.names, kept)
-
-
-def _change_of(write: Write) -> Change | None:
-    """What is to change. None when this version can't read it."""
-    try:
-        return msgspec.json.decode(write.body, type=Change)
-    except msgspec.MsgspecError:
-        return None
 
 
 def _confirmed(text: Text) -> Operation:

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.cuts import head_and_tail, tokens, within
+from ...core.cuts import fit, head_and_tail, tokens, within
 from ...core.evidence import Act, Evidence, FileChange, Row
 from ...core.given import without
 from ...core.guards import Limits, may_judge_messages
@@ -355,21 +355,11 @@ def fitting(ranked: Iterable[tuple[int, str]], most: int) -> str:
     if len(items) == 1:
         return within(items[0][1], most) if most > 0 else ""
     room = most - tokens(_left_out(len(items)))
-    fit = _fit(items, room)
-    shown = [text for i, (_, text) in enumerate(items) if i in fit]
-    if len(fit) < len(items) and room > 0:
-        shown.append(_left_out(len(items) - len(fit)))
+    chosen = fit(items, room)
+    shown = [text for i, (_, text) in enumerate(items) if i in chosen]
+    if len(chosen) < len(items) and room > 0:
+        shown.append(_left_out(len(items) - len(chosen)))
     return "\n".join(shown)
-
-
-def _fit(items: Sequence[tuple[int, str]], room: int) -> set[int]:
-    """The places of those that fit, the lowest ranks first, and of a rank the later ones."""
-    fit = set[int]()
-    for i in sorted(range(len(items)), key=lambda i: (items[i][0], -i)):
-        if (cost := tokens(f"{items[i][1]}\n")) <= room:
-            fit.add(i)
-            room -= cost
-    return fit
 
 
 def _left_out(number: int) -> str:
@@ -411,8 +401,8 @@ def within_curator(template: str, reflection: Reflection, playbook: Playbook) ->
     tagged = {tag.name for tag in reflection.bullet_tags}
     points = [p for _, p in each(part)]
     items = [(_rank(p) if p["name"] not in tagged else 0, line(p)) for p in points]
-    fit = _fit(items, room - tokens(said))
-    drop(part, [p for i, p in enumerate(points) if i not in fit])
+    chosen = fit(items, room - tokens(said))
+    drop(part, [p for i, p in enumerate(points) if i not in chosen])
     return said, part
 
 

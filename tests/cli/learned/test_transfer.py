@@ -146,27 +146,3 @@ def test_nothing_is_taken_over_by_half(box: Sandbox) -> None:
     assert not playbook(box).path.exists()
     odd = '{"kind":"point","id":7,"text":5}\n'
     assert "an entry of OTHERS is left out" in run(box, "learned", "import", "-", stdin=odd.encode())
-
-
-def test_an_export_moves_no_cursor_and_comes_in_again(up: Sandbox) -> None:
-    """Control characters, marks of direction and half characters are escapes; every lesson is there."""
-    text = '{"key_points": ["c1 \\u009b31m bidi \\u202e", "half \\ud800 end"]}'
-    run(up, "playbook", "import", "-", stdin=text.encode())
-    lessons = [
-        {
-            "kind": "lesson",
-            "id": f"{n:032x}",
-            "query": f"task {n}",
-            "lesson": f"Look at {n} first.",
-            "reward": -1,
-        }
-        for n in range(1, 1_102)
-    ]
-    lines = "".join(f"{json.dumps(one)}\n" for one in lessons)
-    run(up, "learned", "import", "-", stdin=lines.encode())
-    out = said(reflectd(up, "learned", "export"), 0)
-    assert out.isascii()
-    assert len(out.splitlines()) == 1_103
-    assert f"lesson {1_000:032x}" in run(up, "learned", "show", f"{1_000:032x}")
-    shown = said(reflectd(up, "learned", "list", "--kind", "point"), 0)
-    assert [c for c in "\x9b\u202e" if c in shown] == []

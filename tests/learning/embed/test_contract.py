@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncIterator
 from operator import mul
@@ -52,13 +51,3 @@ async def test_a_vector_does_not_depend_on_what_else_was_asked(made: Embedder) -
     assert len(many) == len(texts) + 1
     assert close_to(many[-1:], await made.embed([B]))
     assert close_to(many[3:4], await made.embed(texts[3:4]))
-
-
-async def test_a_call_that_is_cancelled_stands_in_nobodys_way(made: Embedder) -> None:
-    """The next call gets its vectors."""
-    going = asyncio.create_task(made.embed([f"{A} {n}" for n in range(50)]))
-    await asyncio.sleep(0)
-    going.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await going
-    assert len(await made.embed([A, B])) == 2

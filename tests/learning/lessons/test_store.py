@@ -115,18 +115,6 @@ async def test_what_a_search_leaves_out(store: Episodes, by: object) -> None:
     assert await search(["/p"]) == {50, 51, 53}
 
 
-async def test_states(store: Episodes) -> None:
-    """``settle`` says how many changed; an unknown id is nothing."""
-    for n in range(3):
-        await store.add(episode(n))
-    assert await store.settle([hexed(0), hexed(1), hexed(9)], "confirmed") == 2
-    assert await store.settle([hexed(0), hexed(2)], "confirmed") == 1
-    assert await store.settle([hexed(0)], "dismissed") == 1
-    assert await store.settle([], "confirmed") == 0
-    assert store.counts(["/p"]) == {"quarantined": 0, "confirmed": 2, "dismissed": 1}
-    assert sum(store.counts(["/q"]).values()) == 0
-
-
 @pytest.mark.shows("I44")
 async def test_a_session_counts_once(store: Episodes, db: Database) -> None:
     """For each outcome; of an episode that is not there nothing is counted. Which session was counted is

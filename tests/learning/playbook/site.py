@@ -143,6 +143,6 @@ def context(heard: Heard) -> str:
 
 def rows(site: Site) -> dict[str, int]:
     """How many rows learning keeps, in each of its tables."""
-    tables = ("spool", "learned", "learned_tags", "learned_writes", "learned_counts", "injections")
+    tables = ("spool", "learned", "learned_tags", "learned_counts", "injections")
     db = site.sim.daemon.db
     return {t: n for t in tables for ((n,),) in [db.read(f"SELECT count(*) FROM {t}")] if n}

@@ -224,17 +224,6 @@ async def test_what_forbids_it_is_said(tmp_path: Path, text: str, why: str) -> N
     await site.sim.stop()
 
 
-@pytest.mark.shows("I43")
-async def test_a_playbook_that_cannot_be_read_stops_it(past: Past) -> None:
-    """Nothing is asked, and the file stays as it is."""
-    site = past.site
-    site.file.parent.mkdir()
-    site.file.write_text("{half")
-    await past.looks_back("p1")
-    assert site.file.read_text() == "{half"
-    assert site.purposes() == []
-
-
 async def test_a_daemon_does_not_leave_while_a_command_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

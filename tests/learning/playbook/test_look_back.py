@@ -8,7 +8,6 @@ import asyncio
 import json
 from collections import deque
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,56 +64,6 @@ async def test_the_whole_loop(tmp_path: Path, path: str) -> None:
     assert [r.by for r in site.book.history()] == ["reflectd", "reflectd"]
     assert [file.read_text() for file in own] == ["- Run make check.\n"] * 2
     assert [p.name for p in site.project.rglob("playbook.json")] == ["playbook.json"]
-    await site.sim.stop()
-
-
-SMALL, KEPT_SMALL = "Prefer small pull requests", "Pull requests should be kept small"
-BELOW = "## These may say the same"
-
-
-def merged(text: str) -> dict[str, Any]:
-    names = ["oth-001", "oth-002"]
-    return {
-        "reasoning": "",
-        "operations": [{"type": "MERGE", "source_ids": names, "merged_text": text, "section": "OTHERS"}],
-    }
-
-
-@pytest.mark.shows("I41", "LEARN-14")
-@pytest.mark.needs("embeddings")
-@pytest.mark.parametrize("provider", ["auto", "none"])
-async def test_points_of_one_meaning_are_merged_only_when_the_curator_says_so(
-    tmp_path: Path, provider: str
-) -> None:
-    """With the real model on this machine, the curator is shown the pair, in the one question that it is
-    asked anyway. Without its word both points stay; with it one of them has both counters. Without a model it
-    sees no pair.
-    """
-    site = Site(tmp_path, f"{ON}[embed]\nprovider = '{provider}'\n")
-    await site.start()
-    for text in (SMALL, KEPT_SMALL, "Log errors at level warning"):
-        await site.session(f"add {text}", NOTHING, {"reasoning": "", "operations": [
-            {"type": "ADD", "section": "OTHERS", "text": text},
-        ]})  # fmt: skip
-    waiting = {t.text: f"new-{t.id}" for t in tables.texts(site.sim.daemon.db, str(site.project))}
-    both = [{"name": name, "cites": "A1"} for name in waiting.values()]
-    await site.session("confirms", {**NOTHING, "confirmed": both}, NO_CHANGE)
-    assert [p["text"] for p in site.points().values()] == [*waiting]
-    two = [*tags("helpful", "oth-001")["bullet_tags"], *tags("helpful", "oth-002")["bullet_tags"]]
-    await site.session("s1", {**NOTHING, "bullet_tags": two}, NO_CHANGE)
-    asked = site.llm.prompts[-1].text
-    assert (f"{BELOW}\n[oth-001] and [oth-002]\n---" in asked) is (provider == "auto")
-    assert (BELOW in asked) is (provider == "auto")
-    assert [p["helpful"] for p in site.points().values()] == [1, 1, 0], "close is not the same"
-    await site.session("s2", NOTHING, merged(KEPT_SMALL))
-    assert {n: (p["text"], p["helpful"]) for n, p in site.points().items()} == {
-        "oth-002": (KEPT_SMALL, 2),
-        "oth-003": ("Log errors at level warning", 0),
-    }
-    assert site.purposes() == ["reflect", "curate"] * 6, "no call more"
-    assert site.book.history()[0].by == "reflectd"
-    site.book.undo(0)
-    assert [p["helpful"] for p in site.points().values()] == [1, 1, 0]
     await site.sim.stop()
 
 

@@ -5,8 +5,6 @@ of it, and a person's word on its points.
 from __future__ import annotations
 
 import json
-import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +14,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from daemon.config import from_text, tighten
-from daemon.core.errors import Unavailable, UserError
+from daemon.core.errors import UserError
 from daemon.core.given import known_as
 from daemon.core.settings import Settings
 from daemon.learning.playbook.points import add, apply, each, empty, migrated, said_in
@@ -27,8 +25,6 @@ from daemon.learning.playbook.project_playbook import (
     ProjectPlaybook,
     dumped,
     load,
-    may_count,
-    never_again,
     save,
     take_back,
     vouch,
@@ -65,38 +61,6 @@ def test_everything_that_is_written_keeps_the_schema(data: Json) -> None:
     SCHEMA.validate(json.loads(dumped(migrated(data).playbook)))
 
 
-def test_a_save_keeps_the_mode_and_replaces_a_link(tmp_path: Path) -> None:
-    """A link in a clone can't make us write somewhere else."""
-    path, other = tmp_path / "playbook.json", tmp_path / "mine"
-    save(path, book(point("pat-001", "a")), NOW)
-    path.chmod(0o640)
-    save(path, book(point("pat-001", "b")), NOW)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    other.write_bytes(dumped(book()))
-    path.unlink()
-    path.symlink_to(other)
-    assert load(path, follow=False).problem
-    save(path, book(point("pat-001", "c")), NOW)
-    assert other.read_bytes() == dumped(book())
-    assert not path.is_symlink()
-
-
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"sections": 3}', b'"x"'])
-def test_a_broken_file_is_kept_aside_at_the_next_save(tmp_path: Path, raw: bytes) -> None:
-    """It reads as empty, says why, and nothing of it is lost."""
-    path = tmp_path / "playbook.json"
-    path.write_bytes(raw)
-    pauses: list[float] = []
-    found = load(path, sleep=pauses.append)
-    assert found.playbook == empty()
-    assert f"{path} is no playbook that can be used: " in found.problem
-    aside = save(path, book(point("pat-001", "a")), NOW, sleep=pauses.append)
-    assert aside == tmp_path / f"playbook.json.corrupt-{NOW}"
-    assert aside.read_bytes() == raw
-    assert said(load(path).playbook) == ["a"]
-    assert pauses == [0.2, 0.2]
-
-
 def test_an_edit_that_is_being_written_is_not_taken_for_a_broken_file(tmp_path: Path) -> None:
     """The file is read once more, a moment later."""
     path = tmp_path / "playbook.json"
@@ -109,15 +73,6 @@ def test_an_edit_that_is_being_written_is_not_taken_for_a_broken_file(tmp_path: 
     path.write_bytes(b"{")
     assert save(path, book(point("pat-001", "new")), NOW, sleep=editor_goes_on) is None
     assert [p.name for p in tmp_path.iterdir()] == ["playbook.json"]
-
-
-def test_what_is_no_file_blocks_nothing(tmp_path: Path) -> None:
-    """A FIFO in a clone is a broken file, and a folder can't be replaced."""
-    os.mkfifo(tmp_path / "fifo")
-    assert "not a regular file" in load(tmp_path / "fifo").problem
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Unavailable, match="can't make the folder"):
-        save(tmp_path / "file" / "playbook.json", book(), NOW)
 
 
 # --- changes -----------------------------------------------------------------------------------------------
@@ -377,15 +332,6 @@ def rules(tmp_path: Path) -> LearnedRules:
     return found
 
 
-def test_what_agents_may_not_read_is_refused(rules: LearnedRules) -> None:
-    """One such text refuses all of them."""
-    named = {"pat-001": "Use pathlib.", "pat-002": "See https://x.dev/a."}
-    for refused in (lambda: may_count(named), lambda: vouch(rules.playbook, named)):
-        with pytest.raises(UserError, match="pat-002 may not be offered to agents: it names an address"):
-            refused()
-    assert rules.playbook.known().approved == {}
-
-
 def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     """Neither vouched for nor removed; the same for a point that is gone."""
     playbook = rules.playbook
@@ -398,11 +344,3 @@ def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     with pytest.raises(UserError, match="pat-009 is not in the playbook any more"):
         take_back(rules.playbook, rules.journal, "pat-009", "Use pathlib.")
     assert rules.journal.read().journal["tombstones"] == []
-
-
-def test_what_is_taken_back_never_comes_again(rules: LearnedRules) -> None:
-    """The point is gone with a revision, and one tombstone stays however often it is said."""
-    take_back(rules.playbook, rules.journal, "pat-001", "Use pathlib.", by="dashboard")
-    never_again(rules.journal, "Use pathlib.")
-    assert [r.by for r in rules.playbook.history()] == ["dashboard"]
-    assert [stone["content"] for stone in rules.journal.read().journal["tombstones"]] == ["Use pathlib."]
