@@ -279,7 +279,7 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
     origin = Origin("curator", "ses_help", why="make check failed until the endings were gone")
     row = tables.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), origin)
     await db.commit(row)
-    where = project_of(str(project), str(state.parent))
+    where = project_of(str(project))
     lesson = (
         "Translate the start page",
         -0.6,

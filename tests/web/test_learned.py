@@ -79,7 +79,7 @@ async def fill(box: Sandbox) -> None:
     project = str(Path(box.project).resolve())
     for text in (TEXT, "The linter runs before each commit."):
         await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1")))
-    repository = project_of(str(box.project), str(box.home))
+    repository = project_of(str(box.project))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
     await Episodes(db).add(Episode("a" * 32, repository, *said, at=1))
     db.close()

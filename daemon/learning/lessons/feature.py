@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import getpass
 from contextlib import suppress
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
