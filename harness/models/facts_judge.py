@@ -25,12 +25,12 @@ _FINAL: Final = re.compile(r"^--- the agent's last message \w+\n(.*?)\n--- end",
 
 
 def assess(prompt: str) -> dict[str, Any]:
-    """The verdict on a judge's prompt."""
+    """The verdict on a judge's prompt; of a second look, that nobody can defend the stop."""
     nonce = _NONCE.search(prompt)
     said: dict[str, Any] = {
         "requirements": [], "reasons": "by the rows", "nonce": nonce[1] if nonce else "", "complete": True,
         "severity": "NONE", "missing": [], "next_actions": [], "requires_human_action": False, "excused": [],
-        "feedback": "",
+        "feedback": "", "defended": False,
     }  # fmt: skip
     failed = [m for m in _FAILED.finditer(prompt) if not any(words in m["how"] for words in _OLD)]
     final = _FINAL.search(prompt)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -232,6 +233,8 @@ def test_a_daemon_that_dies_while_it_judges(own_box: Sandbox, llm: ModelServer) 
 
 
 ESCS, KILLS = 20, 30
+WAITING = {"REFLECTD_NO_START": "0", "REFLECTD_BIN": "/bin/true"}
+"""Hooks wait for a daemon as if they had started one."""
 
 
 def test_esc_at_any_moment(own_box: Sandbox, llm: ModelServer) -> None:
@@ -257,38 +260,48 @@ def test_esc_at_any_moment(own_box: Sandbox, llm: ModelServer) -> None:
 
 @pytest.mark.parametrize("victim", ["codex", "daemon"])
 def test_killed_at_any_moment(own_box: Sandbox, llm: ModelServer, victim: str) -> None:
-    """SIGKILL of Codex or of the daemon around the end of a turn: no session is left judging, and no feedback
-    comes twice.
+    """SIGKILL of Codex or of the daemon at any moment of two rounds: none is left judging and no feedback
+    comes twice. With another daemon in time no round is lost: the turn goes on with feedback and passes.
     """
     chance = random.Random(11)
-    codex = hooked(own_box, llm)
+    codex, sessions = hooked(own_box, llm), list[str]()
     with Daemon(own_box) as daemon:
         for n in range(KILLS):
             (own_box.project / "answer.txt").unlink(missing_ok=True)
             llm.reset()
             llm.script(shell("make test"), text(CLAIM), *mended())
-            with codex.start(f"{REQUEST} {n}") as running:
-                wait_until(lambda: len(llm.of("main")) > 1, "the agent at work")
+            (own_box.state / "started-by-hook").unlink(missing_ok=True)  # a hook starts one once a minute
+            with codex.start(f"{REQUEST} {n}", **WAITING) as running:
+                when = chance.randint(1, 4)  # while it works, is judged, works again, is judged again
+                wait_until(
+                    lambda when=when: len(llm.of("main")) >= when or running.is_over, "the agent at work"
+                )
                 time.sleep(chance.random() * 0.4)
                 if victim == "codex":
-                    os.killpg(running.pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):
+                        os.killpg(running.pid, signal.SIGKILL)
                 else:
                     daemon.kill9()
+                    gone = time.monotonic()
                     daemon.start()
+                    in_time = time.monotonic() - gone < 3  # a hook waits 5 seconds
                     assert running.wait().code == 0
-            session = llm.of("main")[0].session
-            sent = [r for r in llm.of("main", session) if HEADING in r.prompt]
-            assert len(sent) <= 1, [r.prompt for r in sent]
-
-            def state(session: str = session) -> str:
-                found = verdict_file(own_box.project, session)
-                return "none" if found is None else str(found["state"])
-
+            sessions.append(llm.of("main")[0].session)
+            sent = [words for words in llm.of("main", sessions[-1])[-1].user_texts if HEADING in words]
+            assert len(sent) <= 1, sent
+            if victim == "daemon" and in_time:
+                daemon.wait_verdict(sessions[-1], "complete")
+                assert len(sent) == 1
+        for session in sessions:
             wait_until(
-                lambda: state() != "judging",
+                lambda session=session: (
+                    (verdict_file(own_box.project, session) or {}).get("state") != "judging"
+                ),
                 "a final verdict",
-                lambda: f"{state()} {daemon.new_log()[-900:]}",
+                daemon.new_log,
             )
+            turns = [verdict["turn"] for verdict in daemon.verdicts(session)]
+            assert len(turns) == len(set(turns)), daemon.verdicts(session)
 
 
 def reflectd(box: Sandbox, codex: Codex, *words: str) -> Ran:
