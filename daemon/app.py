@@ -330,18 +330,19 @@ class Daemon:
         self.world.prompt_texts("")
 
     def _announce(self) -> None:
-        """Write down the socket's path, because ``XDG_RUNTIME_DIR`` differs between shells, the Stop hook
-        that counts, and the version that serves. A full disk ends nothing.
+        """Write down the socket's path, because ``XDG_RUNTIME_DIR`` differs between shells, the hooks that
+        count, and the version that serves. A full disk ends nothing.
         """
-        strict = self.world.settings.claude_code.strict
-        said = {self.paths.socket_file: f"{self.paths.socket}\n", self.paths.served: f"{__version__}\n"}
-        for path, text in {**said, **({self.paths.strict: ""} if strict else {})}.items():
+        settings, paths = self.world.settings, self.paths
+        marks = {paths.strict: settings.claude_code.strict, paths.codex_exec: settings.run.headless}
+        said = {paths.socket_file: f"{paths.socket}\n", paths.served: f"{__version__}\n"}
+        for path, text in {**said, **{mark: "" for mark, on in marks.items() if on}}.items():
             try:
                 write_atomic(path, text, mode=0o600, durable=False)
             except Unavailable as e:
                 self._log.warning("not announced", error=str(e))
-        failed = self.paths.start_failed
-        for path in (failed, failed.with_suffix(".told"), *(() if strict else (self.paths.strict,))):
+        failed = paths.start_failed
+        for path in (failed, failed.with_suffix(".told"), *(mark for mark, on in marks.items() if not on)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 

@@ -67,6 +67,13 @@ class Paths(Struct, frozen=True):
         return self.state_dir / "strict"
 
     @property
+    def codex_exec(self) -> Path:
+        """A file that exists where `codex exec` is judged too; without it the hooks of Codex end at once
+        there.
+        """
+        return self.state_dir / "codex-exec"
+
+    @property
     def stopped(self) -> Path:
         """A file that exists after `reflectd stop`, so that hosts don't start the daemon again."""
         return self.state_dir / "stopped"

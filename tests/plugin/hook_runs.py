@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCRIPTS = shipped("shims/claude-code") / "scripts"
-TOOLS = ("cat", "date", "ls", "mkdir", "rm", "sleep")
+TOOLS = ("cat", "date", "ls", "mkdir", "rm", "sleep", "tr")
 JSON = b'{"systemMessage": "\xc3\xbc \\"quoted\\" $HOME `x` \\\\n"}'
 
 
@@ -156,10 +156,11 @@ class Hook:
         """As a daemon with ``claude_code.strict`` leaves it."""
         (self.state / "strict").touch()
 
-    def __call__(self, *args: str, stdin: bytes = b"{}") -> tuple[int, bytes, bytes]:
-        """Exit code, stdout, stderr."""
+    def __call__(self, *args: str, stdin: bytes = b"{}", below: str = "") -> tuple[int, bytes, bytes]:
+        """Exit code, stdout, stderr. ``below``: the argument of a process that starts it as a host would."""
+        host = [*self.shell, "-c", '"$@"; exit $?', "host"] if below else []
         done = subprocess.run(
-            [*self.shell, str(SCRIPTS / "hook.sh"), *args],
+            [*host, *self.shell, str(SCRIPTS / "hook.sh"), *args, *([below] if below else [])],
             env=self.env,
             cwd=self.project,
             input=stdin,

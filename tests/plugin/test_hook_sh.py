@@ -98,6 +98,29 @@ def test_nothing_to_say_is_silent(hook: Hook) -> None:
     assert routes == ["Stop", "SessionStart", "SessionEnd", "Stop?strict=1"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux tells a process's words")
+def test_a_run_of_codex_that_nobody_wants_judged_asks_nobody(hook: Hook) -> None:
+    """`codex exec` has that word of its own; a prompt with it has not. A person's wish is in the environment,
+    in the settings, or in what a running daemon left.
+    """
+    config = hook.root / ".config" / "reflectd" / "config.toml"
+    config.parent.mkdir(parents=True)
+    with hook.daemon() as daemon:
+        for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
+            assert hook(event, "codex", below="exec") == SILENT
+        assert not daemon.requests
+        wanted = (0, JSON + b"\n", b"")
+        assert hook("Stop", "codex", below="now exec it") == wanted
+        hook.env["REFLECTD_HEADLESS"] = "1"
+        assert hook("Stop", "codex", below="exec") == wanted
+        del hook.env["REFLECTD_HEADLESS"]
+        config.write_text("[run]\nheadless = true\n")
+        assert hook("Stop", "codex", below="exec") == wanted
+        config.unlink()
+        (hook.state / "codex-exec").touch()
+        assert hook("Stop", "codex", below="exec") == wanted
+
+
 @pytest.mark.parametrize("status", [400, 409, 499])
 def test_feedback_wakes_the_agent(hook: Hook, status: int) -> None:
     """A 4xx that begins as our feedback does: stderr and exit code 2, for the one hook that wakes."""

@@ -150,10 +150,20 @@ find_program() {
     [ -f "$program" ] && [ -x "$program" ]
 }
 
+# Whether Codex runs as `codex exec`. Without /proc a prompt with that word looks like it.
+is_exec() {
+    if [ -r "/proc/$PPID/cmdline" ]; then
+        case $nl$(tr '\0' '\n' <"/proc/$PPID/cmdline")$nl in *"${nl}exec$nl"* | *"${nl}e$nl"*) return 0 ;; esac
+        return 1
+    fi
+    case $(ps -o args= -p "$PPID") in *' exec '*) return 0 ;; esac
+    return 1
+}
+
 # Whether anybody wants this session judged: `claude -p` and the SDKs only where the setting may say so.
 is_wanted() {
     if [ "$mode" = codex ]; then
-        case $(ps -o args= -p "$PPID") in *' exec '*) ;; *) return 0 ;; esac
+        is_exec || return 0
     else
         is_headless || return 0
     fi
@@ -200,6 +210,10 @@ tell_failure() {
     (umask 077 && printf '%s\n' "$line" >"$file.told") && printf '{"systemMessage":%s}\n' "$line"
 }
 
+# `codex exec` that nobody wants judged costs no request. `<state>/codex-exec` is there where the daemon wants it.
+if [ "$mode" = codex ] && [ -d /proc/self ] && [ ! -e "$state/codex-exec" ]; then
+    is_wanted || exit 0
+fi
 find_socket
 if [ "$event" = Where ]; then
     [ -S "$socket" ] && is_private && printf '%s\n' "$socket"
