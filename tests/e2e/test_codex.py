@@ -389,6 +389,24 @@ def test_three_hosts_at_once(own_box: Sandbox, llm: ModelServer) -> None:
             assert [v["state"] for v in daemon.verdicts(each)] == ["complete", "incomplete"]
 
 
+def test_two_sessions_in_one_folder(own_box: Sandbox, llm: ModelServer) -> None:
+    """Each gets its own feedback, once, and its own verdict; a `setup` meanwhile changes nothing."""
+    codex = hooked(own_box, llm)
+    marks = ["for the first", "for the second"]
+    for mark in marks:
+        llm.script(*unfinished(), *mended(), marker=mark)
+    with Daemon(own_box) as daemon:
+        with codex.start(f"{REQUEST} {marks[0]}") as one, codex.start(f"{REQUEST} {marks[1]}") as two:
+            assert reflectd(own_box, codex, "setup", "codex", "--yes").code == 0
+            ended = [one.wait(), two.wait()]
+        for ran in ended:
+            assert said_by(ran)[-1] == DONE, ran.stdout
+            daemon.wait_verdict(session_of(ran), "complete")
+            shown = llm.of("main", session_of(ran))[-1].user_texts
+            assert sum(HEADING in words for words in shown) <= 1, shown
+        daemon.new_log()
+
+
 def test_verbs_read_rollouts(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """``judge --last``, a file, and all past sessions."""
     llm.script(*unfinished())

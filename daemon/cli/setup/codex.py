@@ -455,7 +455,7 @@ class _AppServer:
             except Empty:
                 raise Unavailable(f"Codex did not answer {method} in {ASKS_S:g} s") from None
             if line is None:
-                raise Unavailable(f"this Codex knows no {method}: its app-server ended")
+                raise Unavailable(f"its app-server ended before it answered {method}")
             with suppress(ValueError):
                 told = json.loads(line)
                 if isinstance(told, dict) and told.get("id") == self._count:
