@@ -123,10 +123,11 @@ async def test_projects_on_dead_disks_stop_no_other(sim: SimDaemon, tmp_path: Pa
     assert "/dead0" in sim.daemon.world.health.text
     assert not disks.filing.waiting
     disks.answers.set()
-    while not all(disks.has(folder, f"dead{n}") for n, folder in enumerate(2 * dead)):
-        await asyncio.sleep(0.001)
+    written = {folder: f"dead{n}" for n, folder in enumerate(2 * dead)}
+    async with asyncio.timeout(50):  # a slow machine may seem dead once more
+        while sim.daemon.world.health.faults or not all(disks.has(*each) for each in written.items()):
+            await asyncio.sleep(0.001)
     await disks.filing.drain()
-    assert sim.daemon.world.health.faults == {}
     disks.filing.close()
 
 
