@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from ..core.guards import Spent
-from .retention import old
+from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .db import Statement
     from .readonly import Reads
 
-DAY_MS = 86_400_000
 KEEP_DAYS = 400
 USD: Final = "USD"
 RATE_DAYS: Final = 7  # the pace of so many days is what the rest of a month is expected to cost

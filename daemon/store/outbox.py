@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
-from .retention import old
+from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .readonly import Reads
 
 KEEP_DAYS = 90
-DAY_MS = 86_400_000
 TOLD = 100
 KINDS: Final[dict[type[StoredOrder], str]] = {
     SendFeedback: "feedback",

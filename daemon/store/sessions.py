@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..core.errors import BadReply
 from ..core.session import Session
-from .retention import old
+from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .readonly import Reads
 
 KEPT = 500
-DAY_MS = 86_400_000
 KEEP_DAYS = 90
 NAMED = 5  # ids or folders in a message
 

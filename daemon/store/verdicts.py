@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.verdict import Verdict
-from .retention import old
+from .retention import DAY_MS, old
 from .sessions import below
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
-DAY_MS = 86_400_000
 KEEP_DAYS = 400
 LOOKED_AT = 2_000
 TOLD = 100

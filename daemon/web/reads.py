@@ -21,6 +21,7 @@ from ..engine.intake import Intake
 from ..engine.status import StatusReport
 from ..log import Logger
 from ..paths import MODULE, Paths
+from ..store.retention import DAY_MS
 from ..store.verdicts import ALWAYS
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class Source(Struct, frozen=True):
 
 LOOKED_AT: Final = 200
 RECENT: Final = 10
-DAY_MS: Final = 86_400_000
 SECTIONS: Final = (
     ("waits", "Waits for you", "Nothing waits for you."),
     ("stuck", "Seems stuck", ""),
