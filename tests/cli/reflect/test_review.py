@@ -14,13 +14,12 @@ from daemon.learning.rules.learned_rules import changes_of
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer
 from tests.cli.reflect.person import leaves
-from tests.support.machine.command_line import COMMAND, environment, reflectd, said
+from tests.support.machine.command_line import COMMAND, reflectd, said
 from tests.support.reflecting import (
     BUN,
     DAYS,
     LINT,
     STRICT,
-    Reviewing,
     Wish,
     book_of,
     compares,
@@ -309,26 +308,6 @@ def test_what_was_decided_is_kept(box: Sandbox, end: str | signal.Signals, code:
     with review(box, size=TALL) as terminal:
         assert "Use bun" in terminal.screen
         leaves(terminal)
-
-
-@pytest.mark.needs("bash")
-def test_ctrl_z_and_fg(box: Sandbox) -> None:
-    """Suspended at a question, the shell has its terminal; back in the foreground an answer is taken."""
-    said_before(box, STRICT, BUN)
-    shell = ["bash", "--norc", "--noprofile", "-i"]
-    with Reviewing(shell, environment(box, PS1="ready> "), box.project, "ready>", size=TALL) as terminal:
-        terminal.press(f"{REFLECT}\r")
-        terminal.asked(STRICT.content)
-        terminal.answer("a", BUN.content)
-        terminal.press(CTRL_Z)
-        terminal.wait_for("Stopped")
-        terminal.press("clear; fg\r")
-        terminal.wait_for("daemon reflect")
-        terminal.press("d\r")
-        terminal.wait_for("dismissed: 1")
-        terminal.press("exit\r")
-        assert terminal.ended() == 0
-    assert statuses(box) == {STRICT.content: "promoted", BUN.content: "dismissed"}
 
 
 @pytest.mark.shows("RULES-13")

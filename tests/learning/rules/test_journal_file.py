@@ -9,7 +9,7 @@ import pytest
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.learning.rules.candidates import Candidate, quotes_of
-from daemon.learning.rules.journal import MAX_SIGNALS, Reading, Sighting, signal_named
+from daemon.learning.rules.journal import Reading, Sighting, signal_named
 from daemon.learning.rules.journal_file import FILE, OPENCODE_FILE, Draft, ProjectJournal, place
 from daemon.testing import FakeClock
 from tests.support.secrets import TOKENS
@@ -173,13 +173,3 @@ def test_a_message_is_counted_once_in_all_its_sessions(book: ProjectJournal) -> 
     new = later(book)
     new.keep(waiting("one", "three"))
     assert [c.key for c in new.unread()] == ["one", "two"]
-
-
-@pytest.mark.shows("I44")
-def test_signals_stay_bounded(book: ProjectJournal) -> None:
-    """The least are dropped, and that is told."""
-    many = waiting(*map(str, range(MAX_SIGNALS + 2)))
-    book.keep({}, {})
-    parts = [dict(list(many.items())[at : at + 4_000]) for at in (0, 4_000)]
-    told = [book.keep(some, {k: Reading("correction", f"Rule {k}") for k in some}).told for some in parts]
-    assert told == [[], ["2 of the least signals were dropped: there are too many"]]

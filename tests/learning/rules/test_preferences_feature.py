@@ -76,16 +76,6 @@ async def test_a_preference_is_given_to_the_next_session(person: Person) -> None
     assert await person.opens("s3") == f"{HEADING}\n- {TEXT}"
 
 
-async def test_a_tool_call_is_no_start(person: Person) -> None:
-    """A preference that is new is given to sessions that begin after it, never in the middle of a call."""
-    assert await person.opens("s1") == ""
-    person.learns(TEXT)
-    assert await person.opens("s2") == f"{HEADING}\n- {TEXT}"
-    c = ClaudeSim(person.sim.daemon, person.clock, person.project, "s1")
-    bash = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t1"}
-    assert (await c.hook("PreToolUse", **bash)).status == 204
-
-
 @pytest.mark.shows("I51")
 async def test_a_clone_s_preferences_are_given_to_nobody(person: Person) -> None:
     """Before a person vouched for exactly this text; never what no agent may be given."""

@@ -270,13 +270,6 @@ def headings(text: str) -> list[tuple[int, str]]:
     return [(line.level, line.title) for line in scan(text) if line.level]
 
 
-@given(st.text(st.sampled_from("\n\r\t `~#-<>!=*\ufeff\u2028\x0b\x85aÄ"), max_size=60))
-def test_joined_again_it_is_the_same(text: str) -> None:
-    """Every line end of the three kinds, also mixed; what other programs take for a line end is text."""
-    data = text.encode()
-    assert joined(scan(decoded(data))) == data
-
-
 def test_headings_of_both_kinds() -> None:
     """With up to three spaces before them and marks behind them; ``#name`` and an indented one are none."""
     text = "# One\n   ## Two ##\n### a # b#\n#no\n    # no\n#\n####### no\nThree\n===\nFour\n---\n"

@@ -62,7 +62,6 @@ SLOW = {
     "learning/test_spine.py": "whole sessions are learned from, with a store on the disk",
     "engine/test_reconnect.py": "thousands of sessions are looked through",
     "learning/test_revisions.py": "thousands of files are written",
-    "learning/rules/test_journal_file.py": "thousands of entries are written",
     "hosts/claude_code/test_recorded.py": "each field of each recorded line is changed",
     "store/test_damage.py": "databases are damaged and rescued",
     "learning/test_tables.py": "fifty megabytes are written",
