@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 6
 SHARED  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-fast costs check shows format bench attack eval-judge eval-stuck eval-compaction eval-cost eval-redact eval-reflect eval-memory pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
+.PHONY: demo test test-all test-fast costs check shows format bench attack eval-judge eval-stuck eval-compaction eval-cost eval-redact eval-reflect eval-memory eval-proof pictures pictures-dashboard release-check setup setup-run shim hosts axe local-model embed lock clean
 
 # --- what a person types -------------------------------------------------------------------------
 
@@ -77,6 +77,9 @@ eval-reflect: setup       ## how often a person's words are read right: CASES=di
 
 eval-memory: setup        ## does a task get the lessons that belong to it: DUMP=dir or REPLIES=dir, CASES=file WRONG=1
 	@$(BIN)/python -m evals.memory $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)
+
+eval-proof: setup         ## what a run of the project's check stops and sends back, on seeded repositories: WHERE=folder|worktree BEFORE=1 CASES=dir REPLIES=dir VERIFY=1
+	@$(BIN)/python -m evals.proof $(if $(WHERE),--where $(WHERE)) $(if $(BEFORE),--before) $(if $(CASES),--cases $(CASES)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(VERIFY),--verify)
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)

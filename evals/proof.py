@@ -29,6 +29,7 @@ import msgspec
 from daemon import config, paths
 from daemon.app import Daemon
 from daemon.core.errors import UserError
+from daemon.core.llm import Prompt, Reply, Usage
 from daemon.core.proof import Known
 from daemon.core.session import Session
 from daemon.core.transcript import Message, ToolCall, Transcript
@@ -76,7 +77,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one case. ``changed``: files of the repository that are others than before the run."""
+    """What became of one case. ``changed``: files of the repository that are others than before the run.
+    ``again``: the judge was asked once more.
+    """
 
     name: str
     language: str
@@ -87,6 +90,7 @@ class Outcome:
     told: str
     seconds: float
     changed: tuple[str, ...]
+    again: bool = False
 
     @property
     def sent_back(self) -> bool:
@@ -114,6 +118,34 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         ["/bin/bash", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace", timeout=STEP_S, check=False,
     )  # fmt: skip
+
+
+class Believer(ScriptedLLM):
+    """A judge that believes every agent. The prompt that asks it once more, about a check that failed before
+    the task too, is written to ``folder`` and answered by ``NAME.reply.txt`` there, if that is given.
+    """
+
+    def __init__(self, name: str, folder: Path | None) -> None:
+        super().__init__()
+        self._file = folder / name if folder is not None else None
+        self.again = 0
+        self.first = True
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        """``BELIEVES``, or the reply in the file."""
+        self.add(BELIEVES)
+        if self.first or prompt.purpose != "judge":
+            self.first = False
+            return await super().complete(prompt, deadline_s)
+        self.again += 1
+        if self._file is not None:
+            self._file.with_suffix(".txt").write_text(f"{prompt.system}\n\n{prompt.text}", "utf-8")
+            answer = self._file.with_suffix(".reply.txt")
+            if answer.exists():
+                self.script.clear()
+                text = answer.read_text("utf-8").replace("NONCE", prompt.nonce)
+                return Reply(text, "replies", usage=Usage(cost=None))
+        return await super().complete(prompt, deadline_s)
 
 
 class Scene:
@@ -189,13 +221,12 @@ def snapshot(folder: Path) -> dict[str, str]:
     }
 
 
-async def judged(case: Case, settings: str, root: Path) -> Outcome:
+async def judged(case: Case, settings: str, root: Path, replies: Path | None = None) -> Outcome:
     """The case in a daemon of its own."""
     folder, state = root / "work", root / "state"
     folder.mkdir(parents=True)
     env = {"HOME": str(root), "REFLECTD_STATE_DIR": str(state), "REFLECTD_SOCKET": str(state / "s")}
-    llm = ScriptedLLM()
-    llm.add(*[BELIEVES] * 8)
+    llm = Believer(case.name, replies)
     daemon = Daemon(config.from_text(settings), paths.resolve(env), provider=llm)
     try:
         engine, project = daemon.engine, str(folder)
@@ -211,6 +242,7 @@ async def judged(case: Case, settings: str, root: Path) -> Outcome:
             await asyncio.sleep(0.05)  # what was learned is stored
         transcript = scene.task(case.request, case.steps, case.answer)
         before = snapshot(folder)
+        llm.first = True
         task = transcript.task
         assert task is not None  # noqa: S101 - it was just put there
         s = Session(id="ses_case", directory=str(folder), task=task.id, phase="judging")
@@ -226,6 +258,7 @@ async def judged(case: Case, settings: str, root: Path) -> Outcome:
         return Outcome(
             case.name, case.language, case.label, case.kind, decision.verdict.state,
             proof.state if proof else "", proof.text if proof else "", round(seconds, 2), changed,
+            llm.again > 0,
         )  # fmt: skip
     finally:
         await daemon.world.embeddings.close()
@@ -263,6 +296,7 @@ def table(found: list[Outcome]) -> list[str]:
         f"wrong ones stopped   {counted(wilson(stopped, len(wrong)))}   aim {STOPPED:.2f}",
         f"right ones sent back {counted(wilson(back, len(right)))}   aim at most {SENT_BACK:.2f}",
         f"right ones proved    {counted(wilson(proved, len(right)))}",
+        f"asked once more: {sum(o.again for o in found)}",
         f"seconds a case: median {statistics.median(times):.1f}, most {max(times):.1f}",
         f"files of the repository changed by a run: {sum(map(len, touched))} in {len(touched)} cases",
         "",
@@ -283,6 +317,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=Path, default=CASES, help="a folder of cases")
     parser.add_argument("--where", choices=("folder", "worktree"), default="folder")
     parser.add_argument("--before", action="store_true", help="with proof.before")
+    parser.add_argument(
+        "--replies", type=Path, help="a folder for prompts that ask the judge again, and answers"
+    )
     parser.add_argument("--only", default="", help="cases whose name begins like that")
     parser.add_argument("--verify", action="store_true", help="only compare labels with what `reveal` says")
     parser.add_argument("--json", action="store_true")
@@ -294,12 +331,14 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     settings = f'[proof]\nenabled = true\nwhere = "{args.where}"\nbefore = {str(args.before).lower()}\n'
     root = Path(tempfile.mkdtemp(prefix="rd-proof-")).resolve()
+    if args.replies is not None:
+        args.replies.mkdir(exist_ok=True)
     try:
         if args.verify:
             problems = [p for i, c in enumerate(cases) if (p := verify(c, root / str(i)))]
             print("\n".join(problems) or f"all {len(cases)} labels are what their hidden commands say")
             return 2 if problems else 0
-        found = [asyncio.run(judged(c, settings, root / str(i))) for i, c in enumerate(cases)]
+        found = [asyncio.run(judged(c, settings, root / str(i), args.replies)) for i, c in enumerate(cases)]
     finally:
         shutil.rmtree(root, ignore_errors=True)
     print(json.dumps([asdict(o) for o in found], indent=1) if args.json else "\n".join(table(found)))

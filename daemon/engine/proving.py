@@ -180,7 +180,7 @@ class Proving:
         may = [k for k in every if k.key not in struck and not refused(k.command)]
         here = [r for r in ran if r.known.key not in struck]
         plan = planned(list(dict.fromkeys(may)), here, work, s.directory)
-        if is_proved(plan, work, s.directory):
+        if is_proved(plan, ran, work, s.directory):
             return learned, None
         written = frozenset(w.path for w in work.writes)
         return learned, _Wanted(case, s, settings, plan, ran, written, end, project)

@@ -15,15 +15,19 @@ from msgspec import Struct
 from ..core.evidence import Outcome
 from ..core.proof import Known
 from ..evidence.actions import SHELL_TOOLS, Check, Deed, Write, text_of
-from ..evidence.commands import read_script
+from ..evidence.commands import final_cwd, read_script
 from ..evidence.edits import file_name, is_prose, is_test
-from ..evidence.shell import MAX_SCRIPT, steps
+from ..evidence.outcomes import MAX_OUTPUT
+from ..evidence.outputs import failed_tests
+from ..evidence.shell import MAX_SCRIPT, steps, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..core.transcript import ToolCall
+    from ..evidence.actions import Action
     from ..evidence.shell import Step
-    from ..evidence.work import Run, Work
+    from ..evidence.work import Work
 
 MAX_COMMAND: Final = 500
 _ADDRESS: Final = re.compile(
@@ -34,6 +38,36 @@ _PRODUCTION: Final = re.compile(r"(?<![a-z])prod(?:uction)?(?![a-z])", re.IGNORE
 _REDIRECTED: Final = re.compile(r"\s{0,4}2>&1$")
 _SETS_UP: Final = frozenset({"source", ".", "export"})
 _CUTS: Final = frozenset({"tail", "head", "grep", "cat", "sed", "awk", "less", "wc", "sort", "uniq", "cut"})
+_BUILDS: Final = frozenset(
+    {"mkdir", "javac", "cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "tsc", "make", "cmake"}
+)
+_INTERPRETER: Final = re.compile(
+    r"(?:ba|da|z)?sh|python[\d.]*|node|deno|bun|perl|ruby|php|tclsh[\d.]*|lua|awk|gawk|java"
+)
+_TEST_NAMED: Final = re.compile(
+    r"^(?:run[_-]?)?(?:all[_-]?)?(?:tests?|specs?|checks?)\b|[._-](?:tests?|spec)\.\w+$|_test$"
+)
+_FOLDERS: Final = frozenset({"t", "test", "tests", "spec", "specs", "__tests__"})
+_ALL: Final = frozenset(
+    {
+        "",
+        "all",
+        "run",
+        "runner",
+        "suite",
+        "main",
+        "test",
+        "tests",
+        "check",
+        "checks",
+        "spec",
+        "run_tests",
+        "run-tests",
+        "runtests",
+        "run_all",
+        "all_tests",
+    }
+)
 _NOT_ALONE: Final = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "for", "{", "(", "!", "case"}
 )
@@ -42,12 +76,16 @@ _SOURCES: Final[dict[str, int]] = {"person": 0, "project": 1, "agent": 2}
 
 
 class Ran(Struct, frozen=True):
-    """A check that an agent ran in this task, how it ended, and whether that was before its first edit."""
+    """A check that an agent ran in this task, and how it ended. ``before``: before its first edit of code;
+    ``fresh``: after its last one. ``sure``: an exit code of 0 shows that it passed.
+    """
 
     known: Known
     outcome: Outcome
     tests: tuple[str, ...] = ()
     before: bool = False
+    fresh: bool = False
+    sure: bool = False
 
 
 def refused(command: str) -> str:
@@ -70,53 +108,124 @@ def refused(command: str) -> str:
 def check_of(command: str, folder: str = "") -> Check:
     """The command as a check. A person may choose one that no table knows: only its exit code counts then."""
     found = [a for a in read_script(command, folder) if isinstance(a, Check)]
-    return found[0] if len(found) == 1 else Check("test", "script", "any", command, wrap=True, cwd=folder)
+    found = [c for c in found if c.kind == "test"] or found
+    if len(found) == 1:
+        return found[0]
+    last = steps(command)[-1:]
+    file = test_file(last[0].text) if last else ""
+    return Check("test", "script", "any", command, True, folder, (file,) if file else ())
 
 
 def run_by_agent(work: Work, directory: str) -> list[Ran]:
     """The checks that the agent ran in this task and that may be run again, oldest first. A call of a
     sub-agent is none, nor one that the host's permission stopped.
     """
-    runs: dict[str, list[Run]] = {}
-    for run in work.runs.all:
-        runs.setdefault(run.call, []).append(run)
-    found = []
-    for seen in work.calls:
-        checks = [a for a in seen.actions if isinstance(a, Check)]
-        if "." in seen.number or seen.call.tool.lower() not in SHELL_TOOLS or len(checks) != 1:
+    runs = {run.call: run for run in work.runs.all}
+    found, last = [], work.last_code_call
+    outcome: Outcome
+    at = next((i for i, seen in enumerate(work.calls) if seen.number == last), -1)
+    first = next((i for i, seen in enumerate(work.calls) if _writes(seen.actions)), len(work.calls))
+    for i, seen in enumerate(work.calls):
+        script = text_of(seen.call, "command", "cmd")
+        if "." in seen.number or seen.call.tool.lower() not in SHELL_TOOLS or len(script) > MAX_SCRIPT:
             continue
-        known = _known(text_of(seen.call, "command", "cmd"), checks[0], directory)
-        if known is None:
+        own, run = _own(seen.actions), runs.get(seen.number)
+        known = _known(script, own, directory) if own is not None else None
+        if known is None or own is None:
             continue
-        ended = runs.get(seen.number, [])[-1:]
-        outcome: Outcome = ended[0].outcome.result if ended else "unknown"
-        tests = ended[0].outcome.tests if ended else ()
-        found.append(Ran(known, outcome, tests, before=bool(ended) and ended[0].code_at < 0))
+        if isinstance(own, Check) and run is not None:
+            outcome, tests = run.outcome.result, run.outcome.tests
+            before, fresh = run.code_at < 0, run.code_at == work.last_code
+        else:
+            outcome, tests = _outcome(own, seen.call)
+            before, fresh = i < first, i > at
+        found.append(Ran(known, outcome, tests, before=before, fresh=fresh, sure=own.proves_pass))
     return found
 
 
-def _known(script: str, check: Check, directory: str) -> Known | None:
-    """The check of this script as it can be run alone: its own step, and before it what sets up the shell."""
-    if len(script) > MAX_SCRIPT or check.kind == "lint":
-        return None
-    folder = _below(check.cwd, directory)
+def _writes(actions: Sequence[Action]) -> bool:
+    return any(isinstance(a, Write) and not is_prose(a.path) for a in actions)
+
+
+def _outcome(own: Check | Deed, call: ToolCall) -> tuple[Outcome, tuple[str, ...]]:
+    """By the exit code where that speaks for the run, else by the failed tests that it names."""
+    tests = failed_tests(f"{call.output}\n{call.error}"[-MAX_OUTPUT:])
+    if call.exit == 0 and own.proves_pass:
+        return "passed", ()
+    failed = tests or (call.exit not in {0, None} and own.proves_fail)
+    return ("failed" if failed else "unknown"), tests
+
+
+def _own(actions: Sequence[Action]) -> Check | Deed | None:
+    """The one check of a script: its only test run, its only build, or a test file that it runs by an
+    interpreter.
+    """
+    checks = [a for a in actions if isinstance(a, Check)]
+    tests = [a for a in checks if a.kind == "test"]
+    if checks:
+        only = tests or checks
+        return only[0] if len(only) == 1 and all(c.kind == "build" for c in checks if c not in only) else None
+    runs = [a for a in actions if isinstance(a, Deed) and test_file(a.text)]
+    return runs[0] if len(runs) == 1 else None
+
+
+def test_file(command: str) -> str:
+    """The test file that an interpreter runs (``sh tests/all.sh``, ``node cart.test.js``), "" for none."""
+    found = steps(command)
+    words = unwrap(found[0].words)[0] if found else ()
+    name = words[0].rsplit("/", 1)[-1] if words else ""
+    if not _INTERPRETER.fullmatch(name):
+        return ""
+    files = [w for w in words[1:] if not w.startswith("-")]
+    if name == "java":
+        return next((w for w in files if re.fullmatch(r"(?:\w+\.)*(?:Test\w*|\w*Tests?)", w)), "")
+    return files[0] if files and (is_test(files[0]) or _TEST_NAMED.search(file_name(files[0]))) else ""
+
+
+def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
+    """The check of this script as it can be run alone: its own step, and before it what sets up the shell or
+    builds.
+    """
+    cwd = own.cwd if isinstance(own, Check) else _cwd(script, own, directory)
+    folder = _below(cwd, directory)
     parts = [(step, at) for step, at in _placed(script) if step.words[:1] not in {("cd",), ("pushd",)}]
-    text = " ".join(check.text.split())
+    text = " ".join(own.text.split())
     at = next((i for i, (step, _) in enumerate(parts) if " ".join(step.text.split()) == text), None)
-    if folder is None or at is None:
+    if folder is None or at is None or (isinstance(own, Check) and own.kind == "lint"):
         return None
-    before, (own, end), after = parts[:at], parts[at], parts[at + 1 :]
-    alone = all(step.words[:1] and step.words[0] in _SETS_UP and not step.outputs for step, _ in before)
-    if not alone or own.body or (own.outputs and own.outputs != ("/dev/null",)) or own.after == "&":
+    before, (step, end), after = parts[:at], parts[at], parts[at + 1 :]
+    if not all(map(_prepares, (part for part, _ in before))):
         return None
-    if own.after == "|" and not (after and _only_cuts(after)):
+    if step.body or (step.outputs and step.outputs != ("/dev/null",)) or step.after == "&":
+        return None
+    if step.after == "|" and not (after and _only_cuts(after)):
         return None
     first = (before or [parts[at]])[0]
-    command = _REDIRECTED.sub("", script[first[1] : end + len(own.text)])
-    if own.words[0] in _NOT_ALONE or re.search(r"[$`\n]", command):  # what it stands for isn't known
+    command = _REDIRECTED.sub("", script[first[1] : end + len(step.text)])
+    if step.words[0] in _NOT_ALONE or re.search(r"[$`\n]", command):  # what it stands for isn't known
         return None
     changes = any(isinstance(a, Write) for a in read_script(command))
     return None if changes or refused(command) else Known(command, folder)
+
+
+def _prepares(step: Step) -> bool:
+    """Whether a step sets up the shell or builds, and the check is not run where it fails."""
+    words = unwrap(step.words)[0]
+    name = words[0].rsplit("/", 1)[-1] if words else ""
+    if step.outputs or step.body or step.after not in {"&&", ";"}:
+        return False
+    if step.words[0] in _SETS_UP:
+        return True
+    builds = name in _BUILDS or any(
+        isinstance(a, Check) and a.kind == "build" for a in read_script(step.text)
+    )
+    return builds and step.after == "&&"
+
+
+def _cwd(script: str, own: Deed, directory: str) -> str | None:
+    """Where a deed ran: as far as the script moved before it."""
+    at = script.find(own.text[:40])
+    return final_cwd(script[: max(at, 0)].rstrip("& ;\n"), directory)
 
 
 def _placed(script: str) -> list[tuple[Step, int]]:
@@ -150,19 +259,21 @@ def _below(cwd: str | None, directory: str) -> str | None:
 
 
 def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: str) -> tuple[Known, ...]:
-    """What to run, in this order: the narrowest check of this task that is about the edits, then the whole
-    suite. Empty when no known check covers them. ``known``: the latest last.
+    """What to run, in this order: a narrow check of this task that is about all the edits, then the whole
+    suite; without a suite a narrow one of an earlier task. Empty when no known check covers the edits.
+    ``known``: the latest last.
     """
     edited = [w.path for w in work.writes if not is_prose(w.path)]
     places = [p for p in (_below(posixpath.normpath(path), directory) for path in edited) if p is not None]
-    there = [k for k in known if all(_within(path, k.folder) for path in places)]
+    there = [k for k in reversed(known) if all(_within(path, k.folder) for path in places)]
     whole = [k for k in there if _is_whole(k, directory)]
     whole.sort(key=lambda k: (_SOURCES[k.source], _RANK[_check(k, directory).kind], bool(k.folder)))
-    here = [r.known for r in reversed(ran)]
-    narrow = [k for k in here if k in there and _names_edits(_check(k, directory), edited)]
-    narrow.sort(key=lambda k: -len(_check(k, directory).paths) - len(_check(k, directory).filters))
-    first, last = narrow[:1], whole[:1]
-    return tuple(dict.fromkeys((*first, *last)))
+    here = {r.known.key for r in ran}
+    narrow = [k for k in there if k not in whole and _names_edits(_check(k, directory), edited)]
+    narrow.sort(key=lambda k: k.key not in here)
+    if whole:  # of an earlier task only in its place
+        narrow = [k for k in narrow if k.key in here]
+    return (*narrow[:1], *whole[:1])
 
 
 def _check(k: Known, directory: str) -> Check:
@@ -175,7 +286,14 @@ def _within(path: str, folder: str) -> bool:
 
 def _is_whole(k: Known, directory: str) -> bool:
     check = _check(k, directory)
-    return k.source != "agent" or (check.kind in _RANK and not (check.paths or check.filters))
+    if k.source != "agent":
+        return True
+    return check.kind in _RANK and not check.filters and all(map(_is_all, check.paths))
+
+
+def _is_all(path: str) -> bool:
+    """Whether a path stands for all tests: a folder of them, or a script that is called after no part."""
+    return path.rstrip("/") in _FOLDERS or (bool(re.search(r"\.\w+$", path)) and _stem(path) in _ALL)
 
 
 def _names_edits(check: Check, edited: Sequence[str]) -> bool:
@@ -199,12 +317,14 @@ _TEST_NAME: Final = re.compile(r"^(?:tests?[_-])|(?:[._-](?:tests?|spec)|(?<=[a-
 
 
 def _stem(path: str) -> str:
-    """``parser`` of ``tests/test_parser.py``, ``parser.test.js`` and ``src/parser.c``."""
+    """``parser`` of ``tests/test_parser.py``, ``parser.test.js``, ``tests.test_parser``, ``src/parser.c``."""
     name = file_name(path.partition("::")[0])
+    if "/" not in path and re.fullmatch(r"(?:\w+\.)+(?:test_\w+|[A-Z]\w*)", name):  # a module, a class
+        name = f"{name.rpartition('.')[2]}.x"
     return _TEST_NAME.sub("", name.rsplit(".", 1)[0]).lower()
 
 
-def is_proved(plan: Sequence[Known], work: Work, directory: str) -> bool:
+def is_proved(plan: Sequence[Known], ran: Sequence[Ran], work: Work, directory: str) -> bool:
     """Whether the agent itself ran the last of the plan after its last edit, and it passed by its own exit
     code.
     """
@@ -212,9 +332,7 @@ def is_proved(plan: Sequence[Known], work: Work, directory: str) -> bool:
         return False
     wanted = _check(plan[-1], directory)
     return any(
-        run.code_at == work.last_code
-        and run.outcome.result == "passed"
-        and run.check.proves_pass
-        and run.check.covers(wanted)
-        for run in work.runs.all
-    )
+        r.fresh and r.sure and r.outcome == "passed"
+        and (r.known.key == plan[-1].key or _check(r.known, directory).covers(wanted))
+        for r in ran
+    )  # fmt: skip

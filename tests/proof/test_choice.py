@@ -46,6 +46,16 @@ def plan(calls: list[ToolCall], *more: Known) -> list[str]:
         ("pytest -q || true", "pytest -q", ""),
         ("pytest -k 'a  b'", "pytest -k 'a  b'", ""),
         ("timeout 60 cargo test", "timeout 60 cargo test", ""),
+        ("sh test.sh 2>&1 | tail -3", "sh test.sh", ""),
+        ("cd lib && node cart.test.js", "node cart.test.js", "lib"),
+        ("python3 tests/run_tests.py -v", "python3 tests/run_tests.py -v", ""),
+        ("perl t/parse.t; echo $?", "perl t/parse.t", ""),
+        ("java -cp out CartTest", "java -cp out CartTest", ""),
+        ("mkdir -p out && javac -d out *.java && java -cp out CartTest",
+         "mkdir -p out && javac -d out *.java && java -cp out CartTest", ""),
+        ("cmake --build build && ctest -q", "cmake --build build && ctest -q", ""),
+        ("gcc -o t t.c && make test", "gcc -o t t.c && make test", ""),
+        ("prove -l t/ 2>/dev/null | grep Files=", "prove -l t/ 2>/dev/null", ""),
     ],
 )  # fmt: skip
 def test_a_check_is_cut_out_of_its_script_byte_for_byte(script: str, command: str, folder: str) -> None:
@@ -76,6 +86,11 @@ def test_a_check_is_cut_out_of_its_script_byte_for_byte(script: str, command: st
         "cat <<E | pytest -\nx\nE",
         "curl -s localhost && make test",
         "docker compose exec db psql && make test",
+        "npm install && npm test",
+        "python3 build.py",
+        "sh deploy-test.sh && sh test.sh",
+        "node server.js",
+        "sh -c 'rm -rf x'",
         "true",
     ],
 )
@@ -131,11 +146,37 @@ def test_the_narrow_one_comes_first_then_the_whole_suite() -> None:
     assert plan(calls, Known("make test")) == ["pytest tests/test_cart.py", "make test"]
 
 
+@pytest.mark.parametrize(
+    ("command", "whole"),
+    [
+        ("sh tests/all.sh", True), ("sh test.sh", True), ("python3 run_tests.py", True),
+        ("prove -l t/", True), ("node test.js", True), ("sh tests/cart.sh", False),
+        ("node cart.test.js", False),
+        ("python3 -m unittest tests.test_cart", False), ("python3 -m unittest discover -s tests", True),
+    ],
+)  # fmt: skip
+def test_which_of_an_earlier_task_is_the_whole_suite(command: str, *, whole: bool) -> None:
+    """By the names of what it runs: a folder of tests, or a script that is called after no part."""
+    assert bool(plan([wrote("src/other.py")], Known(command))) is whole
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["node cart.test.js", "python3 -m unittest -q tests.test_cart", "sh tests/cart.sh", "perl t/cart.t"],
+)
+def test_a_narrow_one_is_about_a_file_by_its_name(command: str) -> None:
+    """In any of the usual forms."""
+    assert plan([wrote("src/cart.py")], Known(command)) == [command]
+    assert plan([wrote("src/cart.py"), wrote("src/user.py")], Known(command)) == []
+
+
 def test_a_run_of_other_files_covers_nothing() -> None:
-    """Nor does a narrow one of an earlier task, or a suite of another folder."""
+    """Nor does a suite of another folder. A narrow one of an earlier task is run in place of a suite."""
     calls = [wrote("src/cart.py"), shell("pytest tests/test_user.py")]
     assert plan(calls) == []
-    assert plan(calls, Known("pytest tests/test_cart.py"), Known("npm test", "web")) == []
+    assert plan(calls, Known("pytest tests/test_other.py"), Known("npm test", "web")) == []
+    assert plan(calls, Known("pytest tests/test_cart.py")) == ["pytest tests/test_cart.py"]
+    assert plan(calls, Known("pytest tests/test_cart.py"), Known("make test")) == ["make test"]
     assert plan(calls, Known("pytest -q", "src")) == ["pytest -q"]
     assert plan([*calls, wrote("README.md")], Known("pytest -q", "src")) == ["pytest -q"]
 
@@ -163,4 +204,4 @@ def test_the_persons_choice_goes_before_the_projects_and_the_agents() -> None:
 def test_the_agents_own_run_is_enough_when_it_shows_a_pass(calls: list[ToolCall], *, proved: bool) -> None:
     """After its last edit, by its own exit code."""
     work = read(tuple(calls), HERE)
-    assert is_proved([Known("pytest -q")], work, HERE) is proved
+    assert is_proved([Known("pytest -q")], run_by_agent(work, HERE), work, HERE) is proved
