@@ -69,6 +69,9 @@ ended it at a question, or a file can't be written, 2 wrong arguments or
 settings, 3 --status: none is connected"""
 
 
+PROOF: Final = "proof.enabled"
+
+
 def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     """Register the verb."""
     setup = subparsers.add_parser("setup", epilog=EPILOG)
@@ -89,6 +92,13 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         const="on",
         choices=("on", "off"),
         help="whether it learns from judged sessions (asked once; alone it means on)",
+    )
+    setup.add_argument(
+        "--proof",
+        nargs="?",
+        const="on",
+        choices=("on", "off"),
+        help="whether it runs a project's own check (asked once; alone it means on)",
     )
     setup.add_argument(
         "--judge",
@@ -136,7 +146,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--status is about all agents: leave out the agent's name")
     if args.status and args.yes:
         raise UserError("--yes is not allowed with --status")
-    for key in ("learning", "judge", "mod", "reflect"):
+    for key in ("learning", "proof", "judge", "mod", "reflect"):
         given = getattr(args, key)
         if given is not None and (back or args.status):
             flag = f"--{'no-' if given is False else ''}{key}"
@@ -195,6 +205,8 @@ def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]
     values: dict[str, Value] = {}
     if args.learning:
         values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
+    if args.proof:
+        values[PROOF] = args.proof == "on"
     if args.judge:
         values |= judge.given(args.judge, env)
     if args.mod is not None:
@@ -233,7 +245,22 @@ def _asked(
     hosts = _which(there) if hosts is None else hosts
     if judge.HOST in {*hosts, *connected} and judge.is_open(settings) and judge.SETTING not in values:
         more |= judge.ask(settings, env)
+    if PROOF not in settings.sources and PROOF not in values:
+        more[PROOF] = _may_prove()
     return more, hosts
+
+
+def _may_prove() -> bool:
+    """Whether a project's own check may be run. Raises ``EOFError`` and ``KeyboardInterrupt``."""
+    say(
+        "\nMay reflectd run a project's own check, such as `make test`, before a turn counts as done? Only a "
+        "command that you chose or that an agent ran there before; `reflectd proof` lists them."
+    )
+    while True:
+        answer = input("Prove? [y/N] Enter is no: ").strip().lower()
+        if answer in {"", "n", "no", "y", "yes"}:
+            return answer in {"y", "yes"}
+        say("Type y or n.")
 
 
 def _which(there: Sequence[Agent]) -> list[str]:

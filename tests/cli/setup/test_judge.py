@@ -27,6 +27,7 @@ SERVER = '# mine\n[openai]  # local\nbase_url = "http://127.0.0.1:11434/v1"\n'
 RULES = "the rules (no model, so they miss much; run `reflectd setup claude-code` to choose a judge)"
 QUESTION = "? Enter keeps the rules: "
 ANSWERED = {
+    "REFLECTD_PROOF_ENABLED": "false",
     "REFLECTD_PLAYBOOK_ENABLED": "false",
     "REFLECTD_MEMORY_ENABLED": "false",
 }  # whether it learns is the question of test_learning.py

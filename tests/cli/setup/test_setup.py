@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.support.machine.command_line import environment, reflectd, said
 
 LEARN = "Learn? [y/N] Enter is no, ? says more: "
 CONNECT = "? [Y/n"
+PROVE = "Prove? [y/N] Enter is no: "
+UNASKED = {"REFLECTD_PROOF_ENABLED": "false"}  # the question of proof is that of one test
 
 
 def a_program(box: Sandbox, *names: str) -> dict[str, str]:
@@ -48,13 +51,13 @@ def status(box: Sandbox, code: int, **env: str) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def asked(
-    box: Sandbox, env: dict[str, str], *args: str, columns: int = 300, code: int = 0
+    box: Sandbox, env: dict[str, str], *args: str, columns: int = 300, code: int = 0, proof: bool = False
 ) -> Iterator[pexpect.spawn[str]]:
     """``reflectd setup`` on a terminal; afterwards it has ended with this exit code."""
     child: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "setup", *args],
-        env=environment(box, TERM="dumb", **env),  # type: ignore[arg-type]
+        env=environment(box, **{**({} if proof else UNASKED), "TERM": "dumb", **env}),  # type: ignore[arg-type]
         cwd=str(box.project),
         dimensions=(24, columns),
         encoding="utf-8",
@@ -74,12 +77,13 @@ def settings_file(box: Sandbox) -> Path:
 
 
 @pytest.mark.main("setup asks")
-def test_it_asks_three_short_questions_and_says_what_comes_next(box: Sandbox) -> None:
-    """Whether to learn, which agents, who judges; the last line is the only one with a next step. A second
-    run asks only about the agent that was declined, a third one nothing; it brings an old copy up to date.
+def test_it_asks_four_short_questions_and_says_what_comes_next(box: Sandbox) -> None:
+    """Whether to learn, which agents, who judges, whether to prove; the last line is the only one with a next
+    step. A second run asks only about the agent that was declined, a third one nothing; it brings an old copy
+    up to date.
     """
     env = a_program(box, "opencode", "claude") | {"REFLECTD_JUDGE_PROVIDER": "auto"}
-    with asked(box, env) as child:
+    with asked(box, env, proof=True) as child:
         child.expect_exact(LEARN)
         child.send("n\r")
         child.expect_exact(CONNECT)
@@ -90,11 +94,16 @@ def test_it_asks_three_short_questions_and_says_what_comes_next(box: Sandbox) ->
         child.expect_exact("Who shall judge Claude Code's sessions?")
         child.expect_exact("Enter keeps the rules: ")
         child.send("2\r")
+        child.expect_exact(PROVE)
+        child.send("perhaps\r")
+        child.expect_exact("Type y or n.")
+        child.send("y\r")
         child.expect(pexpect.EOF)
         assert str(child.before).rstrip().endswith("Next: restart Claude Code.")
         assert str(child.before).count("Next") == 1
     assert settings_of(box) == {"opencode": False, "claude-code": True}
-    with asked(box, env) as child:
+    assert tomllib.loads(settings_file(box).read_text())["proof"] == {"enabled": True}
+    with asked(box, env, proof=True) as child:
         child.expect_exact("Connect opencode? [Y/n] ")
         assert LEARN not in str(child.before)
         child.send("y\r")
@@ -107,6 +116,14 @@ def test_it_asks_three_short_questions_and_says_what_comes_next(box: Sandbox) ->
     assert "of another version" not in copy.read_text()
     with asked(box, env) as child:
         child.expect_exact("All of it is set up: nothing to do.")
+
+
+def test_proof_by_a_flag(box: Sandbox) -> None:
+    """On and off, nothing else."""
+    for flags, on in ((("--proof",), True), (("--proof", "off"), False)):
+        said(reflectd(box, "setup", *flags), 0)
+        assert tomllib.loads(settings_file(box).read_text())["proof"] == {"enabled": on}
+    said(reflectd(box, "setup", "--proof", "--undo"), 2, "give --proof alone")
 
 
 def test_a_dry_run_shows_the_changes_of_all_agents(box: Sandbox) -> None:
