@@ -26,7 +26,7 @@ from harness.models.server import ModelServer, Request, bash, fail, slow, text, 
 from tests.support.hosts.witness import quiet
 from tests.support.machine.state import case_files, wait_ledger, written
 
-SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host", "REFLECTD_JUDGE_SECOND_LOOK": "always"}
+SETTINGS = {"REFLECTD_JUDGE_PROVIDER": "host", "REFLECTD_FAST_MODELS": "fake-1,fake-2"}
 BACKED = verdict(
     complete=False,
     severity="HIGH",

@@ -23,7 +23,7 @@ from harness.models.server import ModelServer, bash, text, write
 
 CHECK = "python3 -m unittest -q"
 TEST = "import unittest\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 2), 4)\n"  # noqa: E501
-GOOD, BAD = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
+GOOD, BAD = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return 0\n"
 SLOW = "import time\nopen('began', 'w').close()\ntime.sleep(600)\n"
 CLAIM = "All tests pass."
 

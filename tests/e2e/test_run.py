@@ -122,7 +122,7 @@ def test_a_sentence_before_each_call_is_no_question(own_box: Sandbox, llm: Model
 @pytest.fixture
 def modelled(daemon: Daemon) -> Iterator[Daemon]:
     """The module's daemon, which asks a model of the host."""
-    daemon.restart(REFLECTD_JUDGE_PROVIDER="host", REFLECTD_JUDGE_SECOND_LOOK="always")
+    daemon.restart(REFLECTD_JUDGE_PROVIDER="host", REFLECTD_FAST_MODELS="fake-1,fake-2")
     yield daemon
     daemon.restart(**JUDGE.env)
 
