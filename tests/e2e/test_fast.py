@@ -19,7 +19,7 @@ from harness.models.server import ModelServer
 SETTINGS = """
 judge.provider = "host"
 [fast]
-anthropic = "fake-9, fake-2"
+models = "fake-9, fake-2"
 """
 
 
