@@ -128,13 +128,24 @@ def _refused(c: Command) -> str:
 def _lines(
     settings: Settings, folder: Path, known: list[Command], ran: list[Ended], *, trusted: bool
 ) -> list[str]:
+    from ..proof.choice import refused
+
     p, paint = settings.proof, Paint()
     state = "on" if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
     lines = [f"{paint('Proof', 'bold')} in {plain(str(folder))}: {state}"]
     if p.command:
-        lines.append(f"  everywhere: `{short(p.command, 200)}` (proof.command)")
+        why = refused(p.command)
+        note = f": never run: {why}" if why else ""
+        lines.append(f"  everywhere: `{short(p.command, 200)}` (proof.command){note}")
     if theirs := project_command(folder):
-        note = "trusted" if trusted else "not trusted, so not run: `reflectd trust`"
+        why = refused(theirs)
+        note = (
+            f"never run: {why}"
+            if why
+            else "trusted"
+            if trusted
+            else "not trusted, so not run: `reflectd trust`"
+        )
         lines.append(f"  this project's settings name `{short(theirs, 200)}`: {note}")
     if not known:
         lines.append("  No check is known here yet. `reflectd proof use 'make test'` chooses one.")
@@ -161,6 +172,10 @@ def _change(args: argparse.Namespace) -> int:
     folder = here(where, args.dir)
     command, below = args.command, ""
     if args.action == "use":
+        from ..proof.choice import refused
+
+        if why := refused(command):
+            raise UserError(f"`{plain(command)[:200]}` is never run: {why}")
         what = f"Let reflectd run `{plain(command)}` in {plain(str(folder))} when an agent says it is done?"
         if not asked(what, "only a person at a terminal chooses what is run"):
             say("Nothing was changed.")

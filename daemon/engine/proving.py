@@ -148,6 +148,8 @@ class Proving:
             raise Unavailable("another check ran until the host's wait was over") from None
         try:
             await self._clear()
+            if (busy := self._working_there(s)) is not None:  # it began while we waited
+                raise Unavailable(f"the agent of {busy} works in this folder")
             self._tell(s, wanted.plan[0], instance)
             return await self._run_all(wanted)
         finally:
@@ -213,7 +215,7 @@ class Proving:
     async def _run_all(self, wanted: _Wanted) -> Ended | None:
         """The plan, until something does not pass."""
         folder = Path(wanted.session.directory)
-        before = await asyncio.to_thread(tree.look, folder)
+        before = await asyncio.to_thread(tree.look, folder, wanted.written)
         ended: Ended | None = None
         for known in wanted.plan:
             same = self.proofs.same(wanted.project, before.digest, known)
@@ -233,7 +235,9 @@ class Proving:
             again = await self._ran(wanted, known)
             if again.proof.state == "passed":
                 ended = replace(again, proof=replace(again.proof, state="flaky", tests=ended.proof.tests))
-        after = await asyncio.to_thread(tree.look, folder)
+            elif again.proof.state != "failed":  # it did not fail twice
+                ended = again
+        after = await asyncio.to_thread(tree.look, folder, wanted.written)
         if tree.differs(before, after, wanted.written):
             ended = replace(ended, proof=replace(ended.proof, state="changed"))
         ended = replace(ended, proof=replace(ended.proof, at=world.clock.now_ms()))
@@ -288,6 +292,7 @@ class Proving:
         folder = Path(wanted.session.directory)
         written = Written(mark, 0, self._world.clock.now_ms(), known.command, str(folder / known.folder))
         in_tree = bool(commit) or wanted.settings.where == "worktree"
+        found, begun = None, -1.0
         try:
             if in_tree:
                 top, inside = await asyncio.to_thread(tree.repository, folder)
@@ -297,13 +302,20 @@ class Proving:
                 share = names(wanted.settings.share)
                 await _whole(asyncio.to_thread(tree.make, place, top, share, commit))
                 folder = place / inside
-            where = await asyncio.to_thread(_inside, folder, known.folder)
+            top_here = place if in_tree else folder
+            where = await asyncio.to_thread(
+                _inside, top_here, os.path.relpath(folder / known.folder, top_here)
+            )
+            begun = self._world.clock.monotonic()
 
             def started(pid: int) -> None:
                 self._files.write(replace(written, pid=pid))
 
             found = await run(known.command, where, seconds, mark, started)
         finally:
+            if begun >= 0:
+                took = found.seconds if found is not None else self._world.clock.monotonic() - begun
+                self._world.later(proofs.spent(mark, self._world.clock.now_ms(), int(took * 1000)))
             if written.place:
                 remove = partial(tree.remove, Path(written.place), written.repository)
                 await _whole(asyncio.to_thread(remove))

@@ -32,8 +32,22 @@ if TYPE_CHECKING:
 MAX_COMMAND: Final = 500
 _ADDRESS: Final = re.compile(
     r"\w://|\b(?!127\.)\d{1,3}(?:\.\d{1,3}){3}\b|\w@[\w-]{1,64}[.:]"
-    r"|(?:^|[\s;&|(/])(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet)(?=\s|$)"
+    r"|/dev/(?:tcp|udp)/"
+    r"|(?:^|[\s;&|({/\\\"'`])(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet)(?=[\s;&|<>)\"'`]|$)"
 )
+_OTHER_RIGHTS: Final = re.compile(r"(?:^|[\s;&|({/\\\"'`])(?:sudo|doas|su|pkexec)(?=\s|$)")
+_DEPLOYS: Final = re.compile(r"(?:^|[\s:])(?:deploy|publish)(?=[\s:;&|)]|$)", re.IGNORECASE)
+_NO_CHECK: Final = re.compile(  # it builds only, or makes what is there the expectation
+    r"\s(?:-u|-update|--no-run|--update(?:-?snapshots?)?|--updateSnapshot|--snapshot-update|--force-regen"
+    r"|--accept|--bless)(?=[\s=]|$)"
+)
+_MOVES: Final[dict[str, frozenset[str]]] = {
+    "": frozenset({"-C", "--directory", "--cwd", "--dir", "--prefix", "--manifest-path", "--rootdir"}),
+    "mvn": frozenset({"-f", "--file"}),
+    "gradle": frozenset({"-p", "--project-dir"}),
+    "gradlew": frozenset({"-p", "--project-dir"}),
+    "ctest": frozenset(),
+}  # options of a program that say in which folder it works
 _PRODUCTION: Final = re.compile(r"(?<![a-z])prod(?:uction)?(?![a-z])", re.IGNORECASE)
 _REDIRECTED: Final = re.compile(r"\s{0,4}2>&1$")
 _SETS_UP: Final = frozenset({"source", ".", "export"})
@@ -100,9 +114,13 @@ def refused(command: str) -> str:
         return "it names a network address or a program that needs one"
     if _PRODUCTION.search(command):
         return "it names production"
+    if _OTHER_RIGHTS.search(command):
+        return "it asks for another user's rights"
     deeds = {a.kind for a in read_script(command) if isinstance(a, Deed)}
     bad = deeds & {"push", "deploy", "pr", "issue", "commit"}
-    return f"it is a {min(bad)}" if bad else ""
+    if bad or _DEPLOYS.search(command):
+        return f"it is a {min(bad)}" if bad else "it names a deployment"
+    return ""
 
 
 def check_of(command: str, folder: str = "") -> Check:
@@ -204,6 +222,11 @@ def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
     command = _REDIRECTED.sub("", script[first[1] : end + len(step.text)])
     if step.words[0] in _NOT_ALONE or re.search(r"[$`\n]", command):  # what it stands for isn't known
         return None
+    if _NO_CHECK.search(step.text) or _place(Known(step.text, folder), directory) is None:
+        return None
+    files = own.paths if isinstance(own, Check) else (test_file(own.text),)
+    if any(_below(posixpath.join(directory, folder, path), directory) is None for path in files):
+        return None
     changes = any(isinstance(a, Write) for a in read_script(command))
     return None if changes or refused(command) else Known(command, folder)
 
@@ -265,7 +288,10 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
     """
     edited = [w.path for w in work.writes if not is_prose(w.path)]
     places = [p for p in (_below(posixpath.normpath(path), directory) for path in edited) if p is not None]
-    there = [k for k in reversed(known) if all(_within(path, k.folder) for path in places)]
+    there = [
+        k for k in reversed(known)
+        if (place := _place(k, directory)) is not None and all(_within(path, place) for path in places)
+    ]  # fmt: skip
     whole = [k for k in there if _is_whole(k, directory)]
     whole.sort(key=lambda k: (_SOURCES[k.source], _RANK[_check(k, directory).kind], bool(k.folder)))
     here = {r.known.key for r in ran}
@@ -274,6 +300,28 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
     if whole:  # of an earlier task only in its place
         narrow = [k for k in narrow if k.key in here]
     return (*narrow[:1], *whole[:1])
+
+
+def _place(k: Known, directory: str) -> str | None:
+    """The folder that a check is about: its own, or the one that an option of it names (``make -C web test``).
+    None when that is not in the project. What a person named is about the project.
+    """
+    place = k.folder
+    if k.source != "agent":
+        return place
+    for step in steps(k.command):
+        words = list(unwrap(step.words)[0])
+        name = words[0].rsplit("/", 1)[-1] if words else ""
+        moves = _MOVES.get(name, _MOVES[""])
+        for i, word in enumerate(words[1:], 1):
+            option, has_value, value = word.partition("=")
+            if option not in moves:
+                continue
+            value = value if has_value else "".join(words[i + 1 : i + 2])
+            if re.search(r"\.\w+$", value):  # the file of a project, as Cargo.toml
+                value = posixpath.dirname(value)
+            place = posixpath.normpath(posixpath.join(place, value))
+    return None if place.startswith("~") else _below(posixpath.join(directory, place), directory)
 
 
 def _check(k: Known, directory: str) -> Check:

@@ -48,8 +48,13 @@ shell=$(command -v bash) && exec nice -n {NICE} "$shell" -o pipefail -c "$1"
 exec nice -n {NICE} sh -c "$1"
 """
 _OURS: Final = re.compile(r"^(?:REFLECTD_|REFLECTION_|ANTHROPIC_|OPENAI_|CLAUDE|CODEX_|OPENCODE)")
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH_?(?:$|[A-Z])", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH(?!OR)_?(?:$|[A-Z])", re.IGNORECASE
+)
 _HARMLESS: Final = frozenset({"SSH_AUTH_SOCK", "XAUTHORITY", "KEYBOARD", "GPG_KEY"})
+_OF_A_REPOSITORY: Final = frozenset(  # git sets them for its hooks: a check would work on that repository
+    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
+)
 Why = Literal["", "timed_out", "not_started"]
 
 
@@ -109,11 +114,12 @@ class RunFiles:
                 run = Written(**json.loads(path.read_bytes()[:PIECE]))
             except (OSError, ValueError, TypeError):
                 run = Written(path.stem, 0, 0, "?", "")
-            killed = kill_marked(run.id)
+            mark = path.stem  # by its own name: what is in it may be anything
+            killed = kill_marked(mark)
             if run.place:
-                with contextlib.suppress(Unavailable):
-                    tree.remove(self.place(run.id), run.repository)
-            self.done(run.id)
+                with contextlib.suppress(Unavailable, OSError, ValueError, TypeError):
+                    tree.remove(self.place(mark), str(run.repository))
+            self.done(mark)
             found.append(f"`{run.command}` in {run.folder}: {killed} processes ended")
         return found
 
@@ -128,7 +134,7 @@ def environment(env: Mapping[str, str], mark: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in env.items()
-        if name in _HARMLESS or not (_OURS.search(name) or _SECRET.search(name))
+        if name in _HARMLESS or not (name in _OF_A_REPOSITORY or _OURS.search(name) or _SECRET.search(name))
     }
     return {**kept, MARK: mark, "TERM": "dumb"}
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 GIT_S: Final = 60.0
 MOST_FILES: Final = 50_000
 READ_BYTES: Final = 8_000_000  # of a larger file size and time count
+ALL_BYTES: Final = 1_000_000_000  # read for one state; of what comes after that size and time count
+MOST_NAMED: Final = 500  # files in one call of git
+DEEPEST: Final = 3  # repositories within repositories
 _GIT: Final = (
     "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
     "-c", "gc.auto=0", "-c", "maintenance.auto=false",
@@ -53,18 +56,73 @@ class State(Struct, frozen=True):
         return hashlib.sha256(f"{self.head}\n{entries}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def look(folder: Path) -> State:
-    """The state now. Raises ``Unavailable`` when there are too many files or git does not answer."""
+class _Reader:
+    """Digests of what is at paths, within the bytes that are read for one state."""
+
+    def __init__(self) -> None:
+        self._left = ALL_BYTES
+
+    def digest(self, path: Path, depth: int = 0) -> str:
+        """Its content, where a link leads, the state of a repository, or what kind of thing it is."""
+        try:
+            found = path.lstat()
+            if stat.S_ISLNK(found.st_mode):
+                return f"link {path.readlink()}"
+            if stat.S_ISDIR(found.st_mode):
+                return self._folder(path, depth)
+            if not stat.S_ISREG(found.st_mode):
+                return "special"
+            if found.st_size > min(READ_BYTES, self._left):
+                return f"{found.st_size} {found.st_mtime_ns}"
+            self._left -= found.st_size
+            return f"{found.st_mode & 0o111:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        except OSError:
+            return "gone"
+
+    def _folder(self, path: Path, depth: int) -> str:
+        """Git names a submodule, and a repository inside, without what changed in it."""
+        if depth >= DEEPEST or not os.path.lexists(path / ".git"):
+            return "folder"
+        try:
+            return f"repository {_look(path, (), self, depth + 1).digest}"
+        except Unavailable:
+            return "folder"
+
+
+def look(folder: Path, written: Collection[str] = ()) -> State:
+    """The state now. ``written``: files that the agent wrote; they count also where git ignores them. Raises
+    ``Unavailable`` when there are too many files or git does not answer.
+    """
+    return _look(folder, written, _Reader(), 0)
+
+
+def _look(folder: Path, written: Collection[str], reader: _Reader, depth: int) -> State:
     top = _top(folder)
     if top is None:
-        return State(False, "", {name: _digest(path) for name, path in _walk(folder)})
+        return State(False, "", {name: reader.digest(path) for name, path in _walk(folder)})
     head = _git(top, "rev-parse", "--verify", "-q", "HEAD", check=False).strip()
     found = _git(top, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
     entries = [entry for entry in found.split("\0") if len(entry) > 3]
     if len(entries) > MOST_FILES:
         raise Unavailable(f"more than {MOST_FILES} files of {top} are changed")
-    files = {entry[3:]: f"{entry[:2]} {_digest(top / entry[3:])}" for entry in entries}
+    files = {entry[3:]: f"{entry[:2]} {reader.digest(top / entry[3:], depth)}" for entry in entries}
+    files |= {name: f"!! {reader.digest(top / name, DEEPEST)}" for name in _ignored(folder, top, written)}
     return State(True, head, files, frozenset(e[3:] for e in entries if not e.startswith("??")))
+
+
+def _ignored(folder: Path, top: Path, written: Collection[str]) -> list[str]:
+    """Those of the written files that git ignores, below its top."""
+    here = os.path.realpath(folder)
+    paths = {os.path.relpath(os.path.normpath(os.path.join(here, w)), top) for w in written}
+    real = {os.path.relpath(os.path.realpath(os.path.join(here, w)), top) for w in written}
+    inside = sorted(p for p in paths | real if p != "." and p.split("/")[0] != ".." and p.isprintable())
+    if not inside:
+        return []
+    names = [f":(literal){p}" for p in inside[:MOST_NAMED]]
+    found = _git(
+        top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *names, check=False
+    )
+    return [name for name in found.split("\0") if name and not name.endswith("/")]
 
 
 def differs(before: State, after: State, written: Collection[str]) -> bool:
@@ -110,7 +168,9 @@ def make(place: Path, top: Path, share: Collection[str], commit: str = "") -> No
             raise Unavailable(f"{top} can't be copied: {words(e)}") from e
     for name in share:
         source, link = top / name, place / name
-        if _is_plain(name) and source.is_dir() and not os.path.lexists(link):
+        if not _is_plain(name) or _through_link(place, name):
+            continue
+        if source.is_dir() and not os.path.lexists(link):
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(source, target_is_directory=True)
 
@@ -139,7 +199,7 @@ def _copy(top: Path, place: Path) -> None:
         raise Unavailable(f"{top} has more than {MOST_FILES} files")
     for name in names:
         source, target = top / name.rstrip("/"), place / name.rstrip("/")
-        if not os.path.lexists(source):
+        if not os.path.lexists(source) or _through_link(top, name.rstrip("/")):  # git calls that deleted
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = source.lstat().st_mode
@@ -149,6 +209,12 @@ def _copy(top: Path, place: Path) -> None:
             )
         elif stat.S_ISLNK(mode) or stat.S_ISREG(mode):
             shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _through_link(folder: Path, name: str) -> bool:
+    """Whether a folder on the way to ``name`` is a link, which may lead anywhere."""
+    parts = name.split("/")
+    return any((folder / "/".join(parts[:i])).is_symlink() for i in range(1, len(parts)))
 
 
 def _is_plain(name: str) -> bool:
@@ -180,21 +246,6 @@ def _git(folder: Path, *args: str, check: bool = True) -> str:
         said = done.stderr.decode("utf-8", "replace").strip()[:300]
         raise Unavailable(f"git {args[0]} failed in {folder}: {said}")
     return done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
-
-
-def _digest(path: Path) -> str:
-    """What is at a path: its content, where a link leads, or what kind of thing it is."""
-    try:
-        found = path.lstat()
-        if stat.S_ISLNK(found.st_mode):
-            return f"link {path.readlink()}"
-        if not stat.S_ISREG(found.st_mode):
-            return "folder" if stat.S_ISDIR(found.st_mode) else "special"
-        if found.st_size > READ_BYTES:
-            return f"{found.st_size} {found.st_mtime_ns}"
-        return f"{found.st_mode & 0o111:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-    except OSError:
-        return "gone"
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -88,12 +88,23 @@ def ended(project: str, task: str, known: Known, outcome: str, marks: Sequence[s
 def ran(
     identity: str, project: str, session: str, task: str, end: Ended, files: str, after: str
 ) -> Statement:
-    """A run of reflectd. ``files``, ``after``: digests of the project's files before and after it."""
+    """What a run of reflectd showed. ``files``, ``after``: digests of the project's files before and after it.
+    Its time is that of ``spent``.
+    """
     proof = end.proof
     return (
         "INSERT INTO proof_runs (id, project, session, task, at, ms, files, after, body) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(identity, project, session, task, proof.at, int(proof.seconds * 1000), files, after, _encode(end))],
+        "VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        [(identity, project, session, task, proof.at, files, after, _encode(end))],
+    )
+
+
+def spent(identity: str, at: int, ms: int) -> Statement:
+    """The time of one process: also of a repeat, of the commit before, of one that Esc ended."""
+    return (
+        "INSERT INTO proof_runs (id, project, session, task, at, ms, files, after, body) "
+        "VALUES (?, '', '', '', ?, ?, '', '', x'')",
+        [(identity, at, ms)],
     )
 
 
@@ -139,12 +150,14 @@ class Proofs:
     def same(self, project: str, files: str, known: Known) -> Ended | None:
         """The newest run of this check on exactly these files."""
         rows = self._db.read(
-            "SELECT body FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
+            "SELECT body, files FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
             "ORDER BY at DESC LIMIT ?",
             (project, files, files, KEPT_RUNS),
         )
-        found = (end for (body,) in rows if (end := _readable(body)) is not None)
-        return next((end for end in found if end.known.key == known.key), None)
+        found = ((end, at) for body, at in rows if (end := _readable(body)) is not None)
+        mine = ((end, at) for end, at in found if end.known.key == known.key)
+        # one during which files changed says nothing about those that are there since
+        return next((end for end, at in mine if at == files or end.proof.state != "changed"), None)
 
     def spent_ms(self, since: int) -> int:
         """How long all runs took since then, in ms."""

@@ -419,3 +419,32 @@ async def test_a_projects_check_counts_only_when_trusted(make: Make) -> None:
     await w.turn(write("calc.py"), session="ses_b")
     assert w.verdict("ses_b")["proof"]["command"] == "sh check.sh"
     assert (w.folder / "ran").exists()
+
+
+async def test_a_repeat_that_does_not_end_is_no_second_failure(make: Make) -> None:
+    """It failed once; nothing follows. Both runs count for the minutes of the day."""
+    w = await make(f"{ON}timeout_s = 5\n")
+    again = (
+        "import os, time\nif os.path.exists('seen'):\n    time.sleep(600)\n"
+        "open('seen', 'w').close()\nraise SystemExit(1)\n"
+    )
+    (w.folder / "test_calc.py").write_text(f"{again}{TEST}")
+    await w.turn(PASSED, write("test_calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "timed_out")
+    assert not w.host.prompts
+    read = w.sim.daemon.engine.proving.proofs
+    assert read.spent_ms(0) >= 5000
+    assert len(read.runs(os.path.realpath(w.folder))) == 1
+
+
+async def test_files_that_changed_meanwhile_are_checked_when_they_are_still(make: Make) -> None:
+    """The run that was spoiled is no run on what is there since."""
+    w = await make(ON)
+    (w.folder / "test_calc.py").write_text(
+        "import os\nif not os.path.exists('seen'):\n"
+        "    open('seen', 'w').close()\n    open('calc.py', 'a').write('# by the person\\n')\n" + TEST
+    )
+    await w.turn(PASSED, write("test_calc.py"))
+    assert w.verdict()["proof"]["state"] == "changed"
+    await w.turn(write("test_calc.py"), session="ses_b")
+    assert w.verdict("ses_b")["proof"]["state"] == "passed"

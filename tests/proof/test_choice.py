@@ -205,3 +205,53 @@ def test_the_agents_own_run_is_enough_when_it_shows_a_pass(calls: list[ToolCall]
     """After its last edit, by its own exit code."""
     work = read(tuple(calls), HERE)
     assert is_proved([Known("pytest -q")], run_by_agent(work, HERE), work, HERE) is proved
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "make -C ../other test",
+        "npm --prefix /elsewhere test",
+        "npm run test --prefix=../other",
+        "cargo test --manifest-path /elsewhere/Cargo.toml",
+        "mvn -f ../other/pom.xml test",
+        "sh /elsewhere/tests/run.sh",
+        "pytest ../other/tests",
+        "make test deploy",
+        "npm test -- --updateSnapshot",
+        "jest -u",
+        "go test ./... -update",
+        "cargo test --no-run",
+        "sudo make test",
+    ],
+)
+def test_a_check_of_another_place_or_that_can_not_fail_is_not_known(script: str) -> None:
+    """It says nothing about these files."""
+    assert known(shell(script)) == []
+
+
+def test_the_folder_that_an_option_names_is_the_checks() -> None:
+    """``make -C web test`` is no suite for what lies beside web."""
+    for command in ("make -C web test", "npm --prefix web test", "cargo test --manifest-path=web/Cargo.toml"):
+        assert known(shell(command)) == [(command, "")]
+        assert plan([wrote("api/a.py")], Known(command)) == []
+        assert plan([wrote("web/a.py")], Known(command)) == [command]
+    assert known(shell("ctest -C Debug")) == [("ctest -C Debug", "")]
+    assert known(shell("make -C /work/shop test")) == [("make -C /work/shop test", "")]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("sh -c 'curl x'", "network"),
+        ("`curl x`", "network"),
+        ("\\curl x", "network"),
+        ("make test </dev/tcp/h/80", "network"),
+        ("make test&&curl<x", "network"),
+        ("make test deploy", "deployment"),
+        ("sudo make test", "rights"),
+    ],
+)
+def test_quotes_hide_no_program(command: str, why: str) -> None:
+    """Nor what stands directly beside it."""
+    assert why in refused(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -199,3 +200,23 @@ def test_what_is_written_down_is_private(tmp_path: Path) -> None:
     files.done("x")
     files.done("x")
     assert not list((tmp_path / "proof").iterdir())
+
+
+def test_the_file_of_a_run_says_nothing_about_other_files(tmp_path: Path) -> None:
+    """Its own name counts, whatever is written in it."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "kept.json").write_text("x")
+    (tmp_path / "kept.tree").mkdir()
+    body = {"id": "../kept", "pid": 1, "at": 1, "command": "c", "folder": "/", "place": "x", "repository": 3}
+    (tmp_path / "state" / "a.json").write_text(json.dumps(body))
+    (tmp_path / "state" / "b.json").write_text(json.dumps(body | {"id": "\0", "place": ""}))
+    (tmp_path / "state" / "c.json").mkdir()
+    assert len(RunFiles(tmp_path / "state").clear()) == 3
+    assert (tmp_path / "kept.json").exists()
+    assert (tmp_path / "kept.tree").exists()
+
+
+def test_a_check_works_on_no_other_repository() -> None:
+    """A daemon that a hook of git started has variables that name the hook's repository."""
+    found = environment({"GIT_DIR": "/x", "GIT_INDEX_FILE": "/x/i", "GIT_AUTHOR_NAME": "a"}, "m")
+    assert set(found) == {"GIT_AUTHOR_NAME", "REFLECTD_PROOF", "TERM"}

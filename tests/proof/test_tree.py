@@ -197,3 +197,44 @@ def test_a_file_monitor_and_hooks_of_the_repository_do_not_run(repo: Path, tmp_p
     tree.make(tmp_path / "x.tree", repo, [], tree.commit_before(repo, 4_000_000_000_000))
     tree.remove(tmp_path / "x.tree", str(repo))
     assert not (tmp_path / "sprung").exists()
+
+
+def test_what_changes_in_a_repository_inside_and_in_an_ignored_file_is_another_state(repo: Path) -> None:
+    """Git names a nested repository only as a whole, and an ignored file not at all."""
+    inner = repo / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x.txt").write_text("one\n")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-qm", "first")
+    seen = [tree.look(repo).digest]
+    (inner / "x.txt").write_text("two\n")
+    seen.append(tree.look(repo).digest)
+    (inner / "x.txt").write_text("three\n")
+    seen.append(tree.look(repo).digest)
+    assert len(set(seen)) == 3
+    written = [str(repo / "made" / "lib.txt"), "b.txt", "/elsewhere/x", "../y"]
+    one = tree.look(repo, written)
+    (repo / "made" / "lib.txt").write_text("other\n")
+    two = tree.look(repo, written)
+    assert one.digest != two.digest
+    assert tree.look(repo).digest == seen[2]
+    assert tree.differs(one, two, written)
+
+
+def test_nothing_is_copied_or_linked_through_a_link(repo: Path, tmp_path: Path) -> None:
+    """A tracked folder that became a link: git calls its files deleted, and they may lie anywhere."""
+    (repo / "src" / "c.txt").unlink()
+    (repo / "src").rmdir()
+    (repo / "src").symlink_to("../away", target_is_directory=True)
+    state = tmp_path / "state"
+    for folder, text in ((tmp_path / "away", "theirs\n"), (state / "away", "mine\n")):
+        (folder / "lib").mkdir(parents=True)
+        (folder / "c.txt").write_text(text)
+    (state / "away" / "lib").rmdir()
+    place = state / "x.tree"
+    tree.make(place, repo, ["src/lib"])
+    assert (place / "src").is_symlink()
+    assert (state / "away" / "c.txt").read_text() == "mine\n"
+    assert not (state / "away" / "lib").exists()
+    tree.remove(place, str(repo))
