@@ -303,7 +303,7 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
 
 
 def _place(k: Known, directory: str) -> str | None:
-    """The folder that a check is about: its own, or the one that an option of it names (``make -C web test``).
+    """The folder that a check is about: its own, or the one that an option names (``make -C web test``).
     None when that is not in the project. What a person named is about the project.
     """
     place = k.folder

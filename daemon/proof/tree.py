@@ -113,8 +113,8 @@ def _look(folder: Path, written: Collection[str], reader: _Reader, depth: int) -
 def _ignored(folder: Path, top: Path, written: Collection[str]) -> list[str]:
     """Those of the written files that git ignores, below its top."""
     here = os.path.realpath(folder)
-    paths = {os.path.relpath(os.path.normpath(os.path.join(here, w)), top) for w in written}
-    real = {os.path.relpath(os.path.realpath(os.path.join(here, w)), top) for w in written}
+    paths = {os.path.relpath(os.path.normpath(Path(here) / w), top) for w in written}
+    real = {os.path.relpath(os.path.realpath(Path(here) / w), top) for w in written}
     inside = sorted(p for p in paths | real if p != "." and p.split("/")[0] != ".." and p.isprintable())
     if not inside:
         return []
