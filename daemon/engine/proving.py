@@ -302,10 +302,9 @@ class Proving:
                 share = names(wanted.settings.share)
                 await _whole(asyncio.to_thread(tree.make, place, top, share, commit))
                 folder = place / inside
-            top_here = place if in_tree else folder
-            where = await asyncio.to_thread(
-                _inside, top_here, os.path.relpath(folder / known.folder, top_here)
-            )
+            whole = place if in_tree else folder  # a folder of an older commit may be a link
+            below = known.folder if not in_tree else f"{inside}/{known.folder}"
+            where = await asyncio.to_thread(_inside, whole, below)
             begun = self._world.clock.monotonic()
 
             def started(pid: int) -> None:
