@@ -84,7 +84,7 @@ def test_replies_are_judged_as_any_models_are(
     cases: Path, dumped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has no reply yet is pending, in no figure; a second look's prompt follows the first reply."""
-    monkeypatch.setenv("REFLECTD_JUDGE_SECOND_LOOK", "always")
+    monkeypatch.setattr("evals.judge.needs_second_look", lambda *_: True)  # as for a small model
     for name in NAMES:
         (dumped / AT[name] / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
     found = judged(cases, dumped)

@@ -168,7 +168,7 @@ async def test_only_the_last_days_are_asked_about(box: Sandbox) -> None:
 async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
     """Replies that break the form cost calls; where the estimate is used up, what is left is said."""
     session(box, 1, passed=True)
-    async with site(box, REFLECTD_JUDGE_SECOND_LOOK="always") as (server, env, _):
+    async with site(box, REFLECTD_FAST_MODELS="claude-sonnet-5") as (server, env, _):
         broken = Says("no JSON at all")
         server.script(broken, broken)
         code, screen = await answered(box, env, "y")
