@@ -78,8 +78,8 @@ eval-reflect: setup       ## how often a person's words are read right: CASES=di
 eval-memory: setup        ## does a task get the lessons that belong to it: DUMP=dir or REPLIES=dir, CASES=file WRONG=1
 	@$(BIN)/python -m evals.memory $(if $(DUMP),--dump $(DUMP)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(CASES),--cases $(CASES)) $(if $(WRONG),--wrong)
 
-eval-proof: setup         ## what a run of the project's check stops and sends back, on seeded repositories: WHERE=folder|worktree BEFORE=1 CASES=dir REPLIES=dir VERIFY=1
-	@$(BIN)/python -m evals.proof $(if $(WHERE),--where $(WHERE)) $(if $(BEFORE),--before) $(if $(CASES),--cases $(CASES)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(VERIFY),--verify)
+eval-proof: setup         ## what a run of the project's check stops and sends back, on seeded repositories: SPLIT=heldout|tuning|all WHERE=folder|worktree BEFORE=1 CASES=dir REPLIES=dir VERIFY=1
+	@$(BIN)/python -m evals.proof $(if $(WHERE),--where $(WHERE)) $(if $(BEFORE),--before) $(if $(SPLIT),--split $(SPLIT)) $(if $(CASES),--cases $(CASES)) $(if $(REPLIES),--replies $(REPLIES)) $(if $(VERIFY),--verify)
 
 pictures: setup shim hosts  ## drives the real hosts and draws the pictures of the README: HOST=opencode|claude-code
 	@$(BIN)/python -m pictures $(HOST)

@@ -42,6 +42,7 @@ from daemon.testing import ScriptedLLM
 from evals.report import counted
 
 CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "proof"
+SPLITS: Final = ("heldout", "tuning")
 STOPPED, SENT_BACK = 0.70, 0.02
 STEP_S: Final = 60.0
 BELIEVES: Final = {"complete": True, "severity": "NONE"}
@@ -314,7 +315,8 @@ def table(found: list[Outcome]) -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="evals.proof", description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--cases", type=Path, default=CASES, help="a folder of cases")
+    parser.add_argument("--cases", type=Path, help="a folder of cases of your own")
+    parser.add_argument("--split", choices=(*SPLITS, "all"), default="heldout", help="which of ours")
     parser.add_argument("--where", choices=("folder", "worktree"), default="folder")
     parser.add_argument("--before", action="store_true", help="with proof.before")
     parser.add_argument(
@@ -325,7 +327,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     try:
-        cases = [c for c in load(args.cases) if c.name.startswith(args.only)]
+        splits = SPLITS if args.split == "all" else (args.split,)
+        folders = [args.cases] if args.cases else [CASES / split for split in splits]
+        cases = [c for folder in folders for c in load(folder) if c.name.startswith(args.only)]
     except UserError as e:
         print(f"evals.proof: {e}", file=sys.stderr)
         return 2

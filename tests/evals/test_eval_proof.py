@@ -9,6 +9,9 @@ import pytest
 
 from evals import proof
 
+REPO = Path(__file__).resolve().parents[2]
+LABELS = ("right", "wrong")
+
 CASE = '''language = "python"
 label = "{label}"
 kind = "{kind}"
@@ -70,9 +73,22 @@ def test_a_file_that_is_no_case_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert "x.toml" in capsys.readouterr().err
 
 
+@pytest.mark.slow("forty repositories, each with its check")
+def test_the_figures_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """design/proof.md says what this prints; a check that fails by chance may fail twice."""
+    proof.main(["--json"])
+    printed = capsys.readouterr().out
+    found = json.loads(printed[printed.index("[\n") :])
+    sent = {label: sum(o["state"] == "incomplete" for o in found if o["label"] == label) for label in LABELS}
+    page = (REPO / "design" / "proof.md").read_text("utf-8")
+    assert f"| held out, 39 cases | {sent['wrong']} of 19 |" in page
+    by_chance = sum(o["name"] == "shuffle_deck_flaky" and o["state"] == "incomplete" for o in found)
+    assert f"| {sent['right'] - by_chance} of 20 |" in page
+
+
 def test_the_held_out_cases_have_their_form() -> None:
     """At least 60 repositories in six languages, about as many right as wrong."""
-    cases = proof.load(proof.CASES)
+    cases = [c for split in proof.SPLITS for c in proof.load(proof.CASES / split)]
     assert len(cases) >= 60
     assert len({c.language for c in cases}) >= 6
     assert 0.4 <= sum(c.label == "right" for c in cases) / len(cases) <= 0.6
