@@ -27,6 +27,7 @@ from daemon.core.fast import needs_second_look
 from daemon.core.ports import Client
 from daemon.files.cases import read_file
 from daemon.files.prompts import read_layer
+from daemon.judge.flow import always
 from daemon.judge.prompts import first
 from daemon.keys import load_keys
 from daemon.llm.select import providers
@@ -68,6 +69,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--split", default=TUNING, choices=(TUNING, FRESH, "all"), help="which part (tuning)")
     parser.add_argument("--cases", type=Path, default=CASES, metavar="DIR", help=f"where they are ({CASES})")
     parser.add_argument("--jobs", type=int, default=4, metavar="N", help="cases at once, for models (4)")
+    parser.add_argument("--small", action="store_true", help="look twice, as where a small model judges")
     parser.add_argument("--json", action="store_true", help="print figures and outcomes as JSON")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when an aim is missed")
     args = parser.parse_args(argv)
@@ -148,7 +150,7 @@ def fenced(case: Labelled) -> Labelled:
 
 
 async def judge_all(
-    cases: list[Labelled], judges: tuple[Provider, ...], settings: Settings, jobs: int
+    cases: list[Labelled], judges: tuple[Provider, ...], settings: Settings, jobs: int, *, small: bool = False
 ) -> list[Outcome]:
     """The outcomes in the order of the cases, ``jobs`` at once."""
     room, done = asyncio.Semaphore(jobs), 0
@@ -160,7 +162,7 @@ async def judge_all(
                 case.loaded.case,
                 *judges,
                 timeout_s=float(settings.judge.timeout_s),
-                second_look=partial(needs_second_look, settings),
+                second_look=always if small else partial(needs_second_look, settings),
             )
         done += 1
         end = "\r" if sys.stderr.isatty() and done < len(cases) else "\n"

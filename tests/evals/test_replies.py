@@ -47,7 +47,7 @@ def dumped(cases: Path, tmp_path: Path) -> Path:
 
 def judged(cases: Path, folder: Path) -> dict[str, Any]:
     """The figures by the replies in ``folder``."""
-    done = evaluate("judge", "--cases", str(cases), "--replies", str(folder), "--json")
+    done = evaluate("judge", "--cases", str(cases), "--replies", str(folder), "--json", "--small")
     assert done.returncode == 0, done
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["provider"] == "replies"
@@ -80,11 +80,8 @@ def test_every_prompt_is_a_file(cases: Path, dumped: Path) -> None:
     assert files(dumped) == before
 
 
-def test_replies_are_judged_as_any_models_are(
-    cases: Path, dumped: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_are_judged_as_any_models_are(cases: Path, dumped: Path) -> None:
     """Who has no reply yet is pending, in no figure; a second look's prompt follows the first reply."""
-    monkeypatch.setattr("evals.judge.needs_second_look", lambda *_: True)  # as for a small model
     for name in NAMES:
         (dumped / AT[name] / "1-judge.reply.txt").write_text("\n")  # what a failed command leaves behind
     found = judged(cases, dumped)
