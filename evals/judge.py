@@ -93,14 +93,14 @@ def run(cases: list[Labelled], args: argparse.Namespace) -> list[Outcome]:
     if folder is None:
         judges = providers(args.provider, settings, load_keys(os.environ, settings))
         jobs = 1 if args.provider == "offline" else max(1, args.jobs)
-        return asyncio.run(judge_all(cases, judges, settings, jobs))
+        return asyncio.run(judge_all(cases, judges, settings, jobs, small=args.small))
     names = {c.name for c in cases}
     if args.dump:
         make_dump(folder, names)
     else:
         check_dump(folder, names)
     files = Replies(folder, names, dump=args.dump is not None)
-    outcomes = asyncio.run(judge_all([fenced(c) for c in cases], (files,), settings, 1))
+    outcomes = asyncio.run(judge_all([fenced(c) for c in cases], (files,), settings, 1, small=args.small))
     files.check()
     waiting = files.pending
     return [replace(o, got=PENDING, why=str(waiting[o.name])) if o.name in waiting else o for o in outcomes]
