@@ -193,7 +193,7 @@ def project_command(directory: Path) -> str:
     the person trusts it (``files.prompts.trusts_command``). Never raises.
     """
     try:
-        leaves = dict(_leaves(_parse(read_project(directory))))
+        leaves = dict(_project_leaves(read_project(directory)))
     except (OSError, ValueError):
         return ""
     command = leaves.get("proof.command", "")
@@ -205,13 +205,18 @@ def unread(base: Settings, why: str) -> tuple[Settings, list[str]]:
     return _observe(base, f"{PROJECT_FILE} can't be read: {why}")
 
 
+def _project_leaves(text: str) -> list[tuple[str, object]]:
+    """The settings in the text of a project's file, which is parsed within bounds. Raises ``ValueError``."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    if any(line.count(".") > MAX_DOTS for line in lines):
+        raise ValueError(f"a line has more than {MAX_DOTS} dots")
+    return list(_leaves(_parse(text)))
+
+
 def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settings, list[str]]:
     """``base``, made stricter by the text of a project's file, and the problems in it. Never raises."""
     try:
-        lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
-        if any(line.count(".") > MAX_DOTS for line in lines):
-            raise ValueError(f"a line has more than {MAX_DOTS} dots")
-        leaves = list(_leaves(_parse(text)))
+        leaves = _project_leaves(text)
     except ValueError as error:
         return _observe(base, f"{name} can't be used: {error}", name)
     settings, problems = base, list[str]()

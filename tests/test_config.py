@@ -366,3 +366,13 @@ def test_a_projects_file_is_understood_quickly(text: str) -> None:
         return min(took)
 
     assert seconds(text) < 20 * (seconds(ordinary) + seconds(unknown))
+
+
+def test_a_projects_check_is_read_within_the_bounds_of_its_settings(tmp_path: Path) -> None:
+    """A line with many dots takes the parser quadratic time, so a file that has one names no check either."""
+    file = tmp_path / config.PROJECT_FILE
+    file.parent.mkdir()
+    file.write_text('proof.command = "make test"\n')
+    assert config.project_command(tmp_path) == "make test"
+    file.write_text(f'proof.command = "make test"\n{"a." * (config.MAX_DOTS + 1)}a = 1\n')
+    assert config.project_command(tmp_path) == ""
