@@ -293,7 +293,9 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
         if (place := _place(k, directory)) is not None and all(_within(path, place) for path in places)
     ]  # fmt: skip
     whole = [k for k in there if _is_whole(k, directory)]
-    whole.sort(key=lambda k: (_SOURCES[k.source], _RANK[_check(k, directory).kind], bool(k.folder)))
+    whole.sort(
+        key=lambda k: (_SOURCES[k.source], _RANK.get(_check(k, directory).kind, len(_RANK)), bool(k.folder))
+    )
     here = {r.known.key for r in ran}
     narrow = [k for k in there if k not in whole and _names_edits(_check(k, directory), edited)]
     narrow.sort(key=lambda k: k.key not in here)

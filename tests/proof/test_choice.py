@@ -186,6 +186,7 @@ def test_the_persons_choice_goes_before_the_projects_and_the_agents() -> None:
     calls = [wrote("a.py"), shell("pytest -q")]
     assert plan(calls, Known("./check.sh", "", "person"), Known("make test", "", "project")) == ["./check.sh"]
     assert plan(calls, Known("make test", "", "project")) == ["make test"]
+    assert plan(calls, Known("ruff check .", "", "person")) == ["ruff check ."]
 
 
 @pytest.mark.parametrize(
