@@ -35,6 +35,16 @@ def left_over() -> list[psutil.Process]:
     return found
 
 
+def of_a_check(folder: Path) -> list[psutil.Process]:
+    """The processes of a check that reflectd runs in this folder or below it."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if "REFLECTD_PROOF" in process.environ() and Path(process.cwd()).is_relative_to(folder):
+                found.append(process)
+    return found
+
+
 def describe(processes: Sequence[psutil.Process]) -> str:
     """One line per process."""
     lines = []

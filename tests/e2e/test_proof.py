@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import psutil
 import pytest
 
 from harness.hosts.claude_code import ClaudeCode
@@ -13,6 +11,7 @@ from harness.hosts.claude_code_tui import ClaudeTui
 from harness.hosts.codex import hooked, said_by, session_of, shell
 from harness.hosts.codex import write as codex_write
 from harness.hosts.opencode import OpencodeServe
+from harness.machine.processes import of_a_check
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
@@ -45,18 +44,6 @@ def proving(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
     )  # fmt: skip
 
 
-def of_a_run(box: Sandbox) -> list[int]:
-    """The processes of a check in this project."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if "REFLECTD_PROOF" in process.environ() and Path(process.cwd()).is_relative_to(box.project):
-                found.append(process.pid)
-        except (psutil.Error, OSError):
-            continue
-    return found
-
-
 @pytest.fixture
 def serve(box: Sandbox, llm: ModelServer) -> Iterator[tuple[OpencodeServe, Daemon]]:
     with proving(box, llm) as daemon, OpencodeServe(box, llm.url) as host:
@@ -76,7 +63,7 @@ def test_opencode(serve: tuple[OpencodeServe, Daemon], llm: ModelServer) -> None
     done = daemon.wait_verdict(session.id, "complete")
     assert (done["proof"]["command"], done["proof"]["exit"], done["proof"]["state"]) == (CHECK, 0, "passed")
     host.wait_toast(f"Task complete, proved by `{CHECK}`")
-    assert not of_a_run(host.box)
+    assert not of_a_check(host.box.project)
 
 
 def test_esc_in_opencode(serve: tuple[OpencodeServe, Daemon], llm: ModelServer) -> None:
@@ -88,7 +75,7 @@ def test_esc_in_opencode(serve: tuple[OpencodeServe, Daemon], llm: ModelServer) 
     session.prompt(REQUEST)
     wait_until((host.box.project / "began").exists, "the check", daemon.log)
     session.abort()
-    wait_until(lambda: not of_a_run(host.box), "the end of the check", daemon.log)
+    wait_until(lambda: not of_a_check(host.box.project), "the end of the check", daemon.log)
     assert all(v["state"] != "complete" for v in daemon.verdicts(session.id))
 
 
@@ -104,23 +91,12 @@ def test_kill_9_of_the_daemon(box: Sandbox, llm: ModelServer) -> None:
         )
         session.prompt(REQUEST)
         wait_until(began.exists, "the check", daemon.log)
+        assert of_a_check(box.root)
         daemon.kill9()
-        wait_until(lambda: not marked(), "the end of the check", daemon.log)
+        wait_until(lambda: not of_a_check(box.root), "the end of the check", daemon.log)
         daemon.restart()
         kept = box.state / "proof"
         wait_until(lambda: not list(kept.iterdir()), "the end of the worktree", daemon.log)
-
-
-def marked() -> list[int]:
-    """Processes of any check."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if "REFLECTD_PROOF" in process.environ() and process.cmdline()[-2:-1] == ["-m"]:
-                found.append(process.pid)
-        except (psutil.Error, OSError, IndexError):
-            continue
-    return found
 
 
 @pytest.mark.needs("claude")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import subprocess
@@ -16,8 +15,8 @@ import pytest
 from daemon import config
 from daemon.core.errors import Rejected
 from daemon.files.prompts import TRUST_FILE, Trust, command_place
-from daemon.proof.run import MARK
 from daemon.testing import FakeClock, ScriptedLLM
+from harness.machine.processes import of_a_check
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 
 COMPLETE = {"complete": True, "severity": "NONE"}
@@ -106,20 +105,6 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
         await world.sim.stop()
 
 
-def left(folder: Path) -> list[int]:
-    """Processes of a run in this folder, or of its worktree, that are still there."""
-    found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            with contextlib.suppress(OSError):
-                environ = (place / "environ").read_bytes()
-                if f"{MARK}=".encode() in environ and (place / "cwd").readlink().is_relative_to(
-                    folder.parent
-                ):
-                    found.append(int(place.name))
-    return found
-
-
 async def test_a_wrong_tests_pass_goes_back_with_the_name_of_the_test(make: Make) -> None:
     """The check ran before the last edit; the run after it fails, and the agent is told which test."""
     w = await make()
@@ -132,7 +117,7 @@ async def test_a_wrong_tests_pass_goes_back_with_the_name_of_the_test(make: Make
     (prompt,) = w.host.prompts
     assert "test_add" in prompt.text
     assert CHECK in prompt.text
-    assert not left(w.folder)
+    assert not of_a_check(w.folder.parent)
 
 
 async def test_a_right_one_is_proved(make: Make) -> None:
@@ -325,7 +310,7 @@ async def test_its_limits(make: Make, text: str, why: str | None) -> None:
     found = w.verdict()
     assert found["state"] == "complete"
     assert (found["proof"] and found["proof"]["state"]) == why
-    assert not left(w.folder)
+    assert not of_a_check(w.folder.parent)
 
 
 async def test_not_while_another_agent_works_there(make: Make) -> None:
@@ -357,7 +342,7 @@ async def test_esc_ends_it(make: Make) -> None:
             await asyncio.sleep(0.02)
     await w.host.escapes("ses_a")
     await w.settled()
-    assert not left(w.folder)
+    assert not of_a_check(w.folder.parent)
     assert not w.host.prompts
     assert w.verdict()["state"] == "stopped"
     assert not list((w.state / "proof").iterdir())
@@ -376,7 +361,7 @@ async def test_the_daemons_end_ends_it(make: Make) -> None:
             await asyncio.sleep(0.02)
     await w.host.disconnect()
     await w.sim.stop()
-    assert not left(w.folder)
+    assert not of_a_check(w.folder.parent)
     assert git(w.folder, "worktree", "list").count("\n") == 1
     assert not list((w.state / "proof").iterdir())
 
