@@ -22,7 +22,7 @@ from ..core.errors import ReflectdError, Unavailable
 from ..core.orders import ShowToast
 from ..core.proof import Known
 from ..core.settings import names
-from ..files.prompts import TRUST_FILE, Trust, trusts_command
+from ..files.prompts import trusts_command
 from ..proof import tree
 from ..proof.run import RunFiles, Written, identity, run
 from ..store import proofs
@@ -78,7 +78,6 @@ class Proving:
         self._messages = messages
         self._files = RunFiles(world.db.path.parent / FOLDER)
         self.proofs = proofs.Proofs(world.db)
-        self._trust = Trust(world.db.path.parent / TRUST_FILE, world.clock)
         self._one = asyncio.Lock()
         self._cleared = False
 
@@ -130,10 +129,10 @@ class Proving:
     ) -> Ended | None:
         """The run that decides; None where none is wanted or possible. Raises ``ReflectdError``."""
         world = self._world
-        learned, wanted = await asyncio.to_thread(self._look, formed.case, s, settings, end)
+        learned, wanted = await asyncio.to_thread(self._look, formed, s, settings, end)
         if learned:
             world.later(*learned)
-        if wanted is None or not wants(formed):
+        if wanted is None:
             return None
         if not wanted.plan:
             raise Unavailable(
@@ -156,27 +155,28 @@ class Proving:
             self._one.release()
 
     def _look(
-        self, case: Case, s: Session, settings: Settings, end: float
+        self, formed: Formed, s: Session, settings: Settings, end: float
     ) -> tuple[list[Statement], _Wanted | None]:
-        """What is learned from the agent's own runs, and what may be run for this turn: None where no code
-        was written, or the agent's own run proves it already. Blocks: in a thread.
+        """What is learned from the agent's own runs, and what may be run for this turn: None where no run can
+        decide, no code was written, or the agent's own run proves it already. Blocks: in a thread.
         """
         from ..evidence.collect import read
         from ..proof.choice import is_proved, planned, refused, run_by_agent
 
+        case = formed.case
         assert case.transcript is not None  # noqa: S101 - the caller looked
         calls = tuple(c for m in case.transcript.work for c in m.calls)
         work: Work = read(calls, s.directory)
         project = os.path.realpath(s.directory)
         ran = run_by_agent(work, s.directory)
         learned = self._learned(project, case, ran)
-        if not case.evidence.code_writes:
+        if not case.evidence.code_writes or not wants(formed):
             return learned, None
         known = self.proofs.commands(project)
         struck = {c.known.key for c in known if c.struck}
         chosen = [Known(settings.command, "", "person")] if settings.command else []
         theirs = config.project_command(Path(s.directory))
-        if theirs and trusts_command(self._trust, s.directory, theirs):
+        if theirs and trusts_command(self._world.prompts.trust, s.directory, theirs):
             chosen.append(Known(theirs, "", "project"))
         every = [*chosen, *(c.known for c in known), *(r.known for r in ran)]
         may = [k for k in every if k.key not in struck and not refused(k.command)]
@@ -341,7 +341,7 @@ def wants(formed: Formed) -> bool:
     from ..proof.outcome import wants_a_run
 
     opinion = formed.opinion
-    return wants_a_run(opinion.judgement, formed.case.evidence, no_proof=opinion.no_proof)
+    return wants_a_run(opinion.judgement, formed.case, no_proof=opinion.no_proof)
 
 
 def with_run(formed: Formed, ended: Ended) -> Formed:

@@ -104,7 +104,7 @@ class Prompts:
             raise UserError(f"{[*layer.problems, *missing][0]}; install reflectd again")
         self._shipped = layer.texts
         self._person = person
-        self._trust = trust
+        self.trust = trust
         self._told: dict[str, list[str]] = {}
         self._lock = threading.Lock()  # judgements make their cases in threads
 
@@ -119,7 +119,7 @@ class Prompts:
             project = read_project(directory)
             told = list(project.problems)
             if project.texts:
-                trusted, problem = self._trust.trusts(directory, project.texts)
+                trusted, problem = self.trust.trusts(directory, project.texts)
                 told += [problem] if problem else []
                 if trusted:
                     texts |= project.texts

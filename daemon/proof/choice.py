@@ -167,7 +167,7 @@ def _writes(actions: Sequence[Action]) -> bool:
 
 def _outcome(own: Check | Deed, call: ToolCall) -> tuple[Outcome, tuple[str, ...]]:
     """By the exit code where that speaks for the run, else by the failed tests that it names."""
-    tests = failed_tests(f"{call.output}\n{call.error}"[-MAX_OUTPUT:])
+    tests = failed_tests(call.printed[-MAX_OUTPUT:])
     if call.exit == 0 and own.proves_pass:
         return "passed", ()
     failed = tests or (call.exit not in {0, None} and own.proves_fail)
@@ -190,14 +190,19 @@ def _own(actions: Sequence[Action]) -> Check | Deed | None:
 def test_file(command: str) -> str:
     """The test file that an interpreter runs (``sh tests/all.sh``, ``node cart.test.js``), "" for none."""
     found = steps(command)
-    words = unwrap(found[0].words)[0] if found else ()
-    name = words[0].rsplit("/", 1)[-1] if words else ""
+    words, name = _program(found[0]) if found else ((), "")
     if not _INTERPRETER.fullmatch(name):
         return ""
     files = [w for w in words[1:] if not w.startswith("-")]
     if name == "java":
         return next((w for w in files if re.fullmatch(r"(?:\w+\.)*(?:Test\w*|\w*Tests?)", w)), "")
     return files[0] if files and (is_test(files[0]) or _TEST_NAMED.search(file_name(files[0]))) else ""
+
+
+def _program(step: Step) -> tuple[tuple[str, ...], str]:
+    """The words of a step without its wrapping, and the program's name, "" for none."""
+    words, _ = unwrap(step.words)
+    return words, file_name(words[0]) if words else ""
 
 
 def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
@@ -233,8 +238,7 @@ def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
 
 def _prepares(step: Step) -> bool:
     """Whether a step sets up the shell or builds, and the check is not run where it fails."""
-    words = unwrap(step.words)[0]
-    name = words[0].rsplit("/", 1)[-1] if words else ""
+    _, name = _program(step)
     if step.outputs or step.body or step.after not in {"&&", ";"}:
         return False
     if step.words[0] in _SETS_UP:
@@ -288,16 +292,15 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
     """
     edited = [w.path for w in work.writes if not is_prose(w.path)]
     places = [p for p in (_below(posixpath.normpath(path), directory) for path in edited) if p is not None]
-    there = [
-        k for k in reversed(known)
+    there = {
+        k: _check(k, directory)
+        for k in reversed(known)
         if (place := _place(k, directory)) is not None and all(_within(path, place) for path in places)
-    ]  # fmt: skip
-    whole = [k for k in there if _is_whole(k, directory)]
-    whole.sort(
-        key=lambda k: (_SOURCES[k.source], _RANK.get(_check(k, directory).kind, len(_RANK)), bool(k.folder))
-    )
+    }
+    whole = [k for k, check in there.items() if k.source != "agent" or _is_whole(check)]
+    whole.sort(key=lambda k: (_SOURCES[k.source], _RANK.get(there[k].kind, len(_RANK)), bool(k.folder)))
     here = {r.known.key for r in ran}
-    narrow = [k for k in there if k not in whole and _names_edits(_check(k, directory), edited)]
+    narrow = [k for k, check in there.items() if k not in whole and _names_edits(check, edited)]
     narrow.sort(key=lambda k: k.key not in here)
     if whole:  # of an earlier task only in its place
         narrow = [k for k in narrow if k.key in here]
@@ -312,8 +315,7 @@ def _place(k: Known, directory: str) -> str | None:
     if k.source != "agent":
         return place
     for step in steps(k.command):
-        words = list(unwrap(step.words)[0])
-        name = words[0].rsplit("/", 1)[-1] if words else ""
+        words, name = _program(step)
         moves = _MOVES.get(name, _MOVES[""])
         for i, word in enumerate(words[1:], 1):
             option, has_value, value = word.partition("=")
@@ -334,10 +336,7 @@ def _within(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
 
-def _is_whole(k: Known, directory: str) -> bool:
-    check = _check(k, directory)
-    if k.source != "agent":
-        return True
+def _is_whole(check: Check) -> bool:
     return check.kind in _RANK and not check.filters and all(map(_is_all, check.paths))
 
 

@@ -13,6 +13,7 @@ from ..core.proof import Ended, Proof, some
 from ..core.verdict import Judgement, Missing, Severity
 from ..evidence.outcomes import judge_check
 from ..evidence.outputs import clean, ends, failure_lines
+from ..judge.citations import cited_rows
 from ..redact import redact
 from .choice import check_of
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.evidence import Evidence, Outcome
     from ..core.proof import Known, ProofState
+    from ..judge.case import Case
     from .run import Ran
 
 FIRST, LAST = 4, 16  # lines of the output in the evidence
@@ -118,7 +120,7 @@ def judged(before: Judgement | None, end: Ended, row: Row) -> Judgement | None:
     return before
 
 
-def wants_a_run(judgement: Judgement | None, evidence: Evidence, *, no_proof: bool) -> bool:
+def wants_a_run(judgement: Judgement | None, case: Case, *, no_proof: bool) -> bool:
     """Whether a run of the check can decide: the turn counts as done, nobody could judge it, or all that is
     missing is a check that did not run after the last edit, or whose outcome nobody saw.
     """
@@ -130,13 +132,8 @@ def wants_a_run(judgement: Judgement | None, evidence: Evidence, *, no_proof: bo
         return False
     stale = {
         row.id
-        for row in evidence.of("check")
+        for row in case.evidence.of("check")
         if row.outcome == "unknown" or (row.outcome == "passed" and row.position == "before_last_write")
     }
-    return all(set(_cited(m.cites)) and set(_cited(m.cites)) <= stale for m in judgement.missing)
-
-
-def _cited(cites: str) -> list[str]:
-    return [
-        part for part in cites.replace(",", " ").replace(":", " ").strip("[]() ").split() if part[:1] == "E"
-    ]
+    cited = [set(cited_rows(m, case)) for m in judgement.missing]
+    return all(rows and rows <= stale for rows in cited)

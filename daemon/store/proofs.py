@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
 from ..core.proof import Ended, Known
+from .retention import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
 
     from .db import Statement
     from .readonly import Reads
 
-    Json: TypeAlias = dict[str, Any]
-
 MOST_COMMANDS: Final = 50  # of a project; the oldest that an agent ran goes first
-KEEP_MS: Final = 90 * 86_400_000
+KEEP_MS: Final = 90 * DAY_MS
 KEPT_RUNS: Final = 20
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Ended).decode
