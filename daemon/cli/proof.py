@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.proof import Ended
     from ..core.settings import Settings
+    from ..paths import Paths
     from ..store.proofs import Command
 
 Json = dict[str, Any]
@@ -61,7 +62,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _list(args: argparse.Namespace) -> int:
     settings, where = look(args)
     folder = here(where, args.dir)
-    known, ran = _known(args, folder)
+    known, ran = _known(where, folder)
     theirs = project_command(folder)
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     trusted = bool(theirs) and trusts_command(trust, folder, theirs)
@@ -72,11 +73,10 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _known(args: argparse.Namespace, folder: Path) -> tuple[list[Command], list[Ended]]:
+def _known(where: Paths, folder: Path) -> tuple[list[Command], list[Ended]]:
     """The checks of this project, the latest first, and the newest runs."""
     from ..store.proofs import Proofs
 
-    _, where = look(args)
     project = str(folder.resolve())
     with database(where) as db:
         if db is None:
@@ -105,17 +105,7 @@ def _as_json(settings: Settings, folder: Path, known: list[Command], ran: list[E
             }
             for c in known
         ],
-        "runs": [
-            {
-                "command": e.proof.typed,
-                "exit": e.proof.exit,
-                "seconds": e.proof.seconds,
-                "state": e.proof.state,
-                "tests": list(e.proof.tests),
-                "at": e.proof.at,
-            }
-            for e in ran
-        ],
+        "runs": [{**e.proof.published, "tests": list(e.proof.tests), "at": e.proof.at} for e in ran],
     }
 
 
@@ -168,7 +158,7 @@ def _change(args: argparse.Namespace) -> int:
     from ..client import request
     from ..paths import find_socket
 
-    _, where = load(args)
+    settings, where = load(args)
     folder = here(where, args.dir)
     command, below = args.command, ""
     if args.action == "use":
@@ -181,7 +171,7 @@ def _change(args: argparse.Namespace) -> int:
             say("Nothing was changed.")
             return 1
     else:
-        known, _ = _known(args, folder)
+        known, _ = _known(where, folder)
         found = [c for i, c in enumerate(known, 1) if command in {str(i), c.known.command}]
         if not found:
             raise UserError(f"there is no check {command!r} here; `reflectd proof` lists those known")
@@ -193,6 +183,6 @@ def _change(args: argparse.Namespace) -> int:
     else:
         said = {"use": "is the check of this project", "forbid": "is never run", "allow": "may be run again"}
         say(f"`{plain(command)}` {said[args.action]}.")
-        if args.action == "use" and not look(args)[0].proof.enabled:
+        if args.action == "use" and not settings.proof.enabled:
             say("Proof is off: `reflectd config set proof.enabled true` switches it on.")
     return 0

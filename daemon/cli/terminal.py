@@ -20,7 +20,7 @@ from ..core.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 NARROWEST = 16  # columns of text beside a hanging indent, however narrow the terminal is
 NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
@@ -240,6 +240,20 @@ def asked(question: str, refusal: str) -> bool:
         print()
         return False
     return answer.strip().lower() in {"y", "yes"}
+
+
+def insisted(question: str, more: Callable[[], str] | None = None) -> bool:
+    """Whether the person says yes, asked until the answer is one; Enter is no. ``more``: what ``?`` shows.
+    Raises ``EOFError`` and ``KeyboardInterrupt``.
+    """
+    while True:
+        answer = input(question).strip().lower()
+        if answer in {"", "n", "no", "y", "yes"}:
+            return answer in {"y", "yes"}
+        if more is not None and answer == "?":
+            say(more())
+        else:
+            say("Type y or n." if more is None else "Type y, n or ?.")
 
 
 # --- how far a long command is ------------------------------------------------------------------------------

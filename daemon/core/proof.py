@@ -54,6 +54,16 @@ class Proof(Struct, frozen=True):
         return f"cd {self.folder} && {self.command}" if self.folder else self.command
 
     @property
+    def published(self) -> dict[str, object]:
+        """The run as verdict files and answers in JSON have it; ``in_words`` reads it."""
+        return {
+            "command": self.typed,
+            "exit": self.exit,
+            "seconds": self.seconds,
+            "state": self.state,
+        }
+
+    @property
     def text(self) -> str:
         """The run in words: ``proved by `make test`, exit 0, 41 s``."""
         run, failed = f"`{self.typed}`", some(self.tests)

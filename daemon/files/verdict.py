@@ -27,7 +27,6 @@ from .safe import remove_leftovers, write_atomic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.proof import Proof
     from ..core.verdict import State, Verdict
 
 FOLDER = ".reflection"
@@ -95,7 +94,7 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
             "reason": v.reason,
             "attempt": v.attempt,
             "judge": to_builtins(v.judge),
-            "proof": _proof(v.proof),
+            "proof": v.proof.published if v.proof is not None else None,
         }
     found = {
         "sessionId": v.session[:SHORT],
@@ -109,10 +108,6 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
         **extra,
     }
     return cast("dict[str, Any]", redact_value(found))
-
-
-def _proof(p: Proof | None) -> dict[str, Any] | None:
-    return None if p is None else {"command": p.typed, "exit": p.exit, "seconds": p.seconds, "state": p.state}
 
 
 def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.words import HOSTS
 from ...learning.playbook.questions import CURATOR_TOKENS, REFLECTOR_TOKENS
 from ..judging import found, names
-from ..terminal import say
+from ..terminal import insisted, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +71,7 @@ def ask(settings: Settings, env: Mapping[str, str]) -> bool:
         f"\nMay reflectd learn? A small model {what}, for at most {settings.spend.learning_percent} % of "
         "what judging costs; `reflectd learned` shows all of it and takes it back."
     )
-    while True:
-        answer = input("Learn? [y/N] Enter is no, ? says more: ").strip().lower()
-        if answer in {"", "n", "no", "y", "yes"}:
-            return answer in {"y", "yes"}
-        say(_more(settings, env) if answer == "?" else "Type y, n or ?.")
+    return insisted("Learn? [y/N] Enter is no, ? says more: ", lambda: _more(settings, env))
 
 
 def _more(settings: Settings, env: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from ...core.settings import toml
 from ...core.words import HOSTS
 from ..judging import cost, found, who_judges
 from ..render import print_json
-from ..terminal import attended, say
+from ..terminal import attended, insisted, say
 from . import agents, claude_code, copies, judge, learning, opencode
 from .edit import Action, Report, Written, put_settings
 
@@ -86,20 +86,11 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         "--yes", action="store_true", help="ask nothing; without HOST: connect every agent that is there"
     )
     setup.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
-    setup.add_argument(
-        "--learning",
-        nargs="?",
-        const="on",
-        choices=("on", "off"),
-        help="whether it learns from judged sessions (asked once; alone it means on)",
-    )
-    setup.add_argument(
-        "--proof",
-        nargs="?",
-        const="on",
-        choices=("on", "off"),
-        help="whether it runs a project's own check (asked once; alone it means on)",
-    )
+    for flag, text in (
+        ("--learning", "whether it learns from judged sessions (asked once; alone it means on)"),
+        ("--proof", "whether it runs a project's own check (asked once; alone it means on)"),
+    ):
+        setup.add_argument(flag, nargs="?", const="on", choices=("on", "off"), help=text)
     setup.add_argument(
         "--judge",
         choices=judge.CHOICES,
@@ -256,11 +247,7 @@ def _may_prove() -> bool:
         "\nMay reflectd run a project's own check, such as `make test`, before a turn counts as done? Only a "
         "command that you chose or that an agent ran there before; `reflectd proof` lists them."
     )
-    while True:
-        answer = input("Prove? [y/N] Enter is no: ").strip().lower()
-        if answer in {"", "n", "no", "y", "yes"}:
-            return answer in {"y", "yes"}
-        say("Type y or n.")
+    return insisted("Prove? [y/N] Enter is no: ")
 
 
 def _which(there: Sequence[Agent]) -> list[str]:

@@ -90,7 +90,8 @@ class Memory(Feature):
 
     def __init__(self, parts: Engine) -> None:
         super().__init__(parts)
-        self._world, self._asking, self._jobs = world, _, _ = parts.world, parts.asking, parts.jobs
+        self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
+        world = parts.world
         file = world.settings.store.url_file
         self.store, self._author = Episodes(world.db, shared=bool(file)), author()
         self._vectors = world.embeddings

@@ -23,14 +23,7 @@ from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.features.toy import Toy
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, until, write
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
-
-INCOMPLETE = {
-    "complete": False,
-    "severity": "HIGH",
-    "missing": [{"item": "do it", "cites": "Do the thing"}],
-    "feedback": "Do it.",
-}
-COMPLETE = {"complete": True, "severity": "NONE"}
+from tests.support.hosts.world import COMPLETE, INCOMPLETE
 
 
 class World:
