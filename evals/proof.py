@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -26,7 +27,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from daemon import config, paths
+from daemon import config, log, paths
 from daemon.app import Daemon
 from daemon.core.errors import UserError
 from daemon.core.llm import Prompt, Reply, Usage
@@ -45,6 +46,7 @@ CASES: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "proof"
 SPLITS: Final = ("heldout", "tuning")
 STOPPED, SENT_BACK = 0.70, 0.02
 STEP_S: Final = 60.0
+BEFORE: Final = 1_750_000_000  # epoch s: the repository and its commit are older than the task
 BELIEVES: Final = {"complete": True, "severity": "NONE"}
 GIT: Final = (
     "git",
@@ -158,9 +160,11 @@ class Scene:
         self._ids = 0
         for name, text in case.files.items():
             self._write(name, text)
+            os.utime(folder / name, (BEFORE, BEFORE))  # Python tells sources apart by whole seconds
+        env = {**os.environ, "GIT_COMMITTER_DATE": f"{BEFORE} +0000"}
         for args in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "before")):
-            subprocess.run([*GIT, "-C", str(folder), *args], check=True, capture_output=True)  # noqa: S603 - git
-        time.sleep(1.1)  # git's times are whole seconds: the commit is older than the task
+            command = [*GIT, "-C", str(folder), *args]
+            subprocess.run(command, check=True, capture_output=True, env=env)  # noqa: S603 - git
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -240,7 +244,7 @@ async def judged(case: Case, settings: str, root: Path, replies: Path | None = N
             await engine.proving.judge(
                 _case(scene.task("Run the checks", [{"run": c} for c in case.earlier], "Done."), daemon), s
             )
-            await asyncio.sleep(0.05)  # what was learned is stored
+            await _stored(daemon)
         transcript = scene.task(case.request, case.steps, case.answer)
         before = snapshot(folder)
         llm.first = True
@@ -262,6 +266,7 @@ async def judged(case: Case, settings: str, root: Path, replies: Path | None = N
             llm.again > 0,
         )  # fmt: skip
     finally:
+        await _stored(daemon)
         await daemon.world.embeddings.close()
         daemon.db.close()
 
@@ -273,6 +278,11 @@ def _case(transcript: Transcript, daemon: Daemon) -> Any:  # noqa: ANN401 - judg
         nonce="n",
         templates=daemon.world.prompt_texts(transcript.directory),
     )
+
+
+async def _stored(daemon: Daemon) -> None:
+    """Until what was learned and spent is in the database."""
+    await asyncio.gather(*daemon.world.tasks.running, return_exceptions=True)
 
 
 def verify(case: Case, root: Path) -> str:
@@ -326,6 +336,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--verify", action="store_true", help="only compare labels with what `reveal` says")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
+    log.configure(config.from_text(), sys.stderr)
     try:
         splits = SPLITS if args.split == "all" else (args.split,)
         folders = [args.cases] if args.cases else [CASES / split for split in splits]

@@ -49,7 +49,7 @@ def test_the_wrong_one_is_stopped_and_the_right_one_proved(
     """Nothing of the repository changes but what Python itself caches."""
     assert proof.main(["--cases", str(cases), "--where", where, "--json"]) == 0
     printed = capsys.readouterr().out
-    right, wrong = json.loads(printed[printed.index("[\n") :])
+    right, wrong = json.loads(printed)
     assert (right["state"], right["proof"]) == ("complete", "passed")
     assert (wrong["state"], wrong["proof"]) == ("incomplete", "failed")
     changed = {name.split("/")[0] for o in (right, wrong) for name in o["changed"]}
@@ -78,7 +78,7 @@ def test_the_figures_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     """design/proof.md says what this prints; a check that fails by chance may fail twice."""
     proof.main(["--json"])
     printed = capsys.readouterr().out
-    found = json.loads(printed[printed.index("[\n") :])
+    found = json.loads(printed)
     sent = {label: sum(o["state"] == "incomplete" for o in found if o["label"] == label) for label in LABELS}
     page = (REPO / "design" / "proof.md").read_text("utf-8")
     assert f"| held out, 39 cases | {sent['wrong']} of 19 |" in page
