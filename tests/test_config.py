@@ -78,6 +78,7 @@ def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
         "url": "http://h",
         "name": "m",
         "names": "m, n",
+        "folders": "node_modules, .venv",
         "variable": "A_KEY",
         "playbook": ".claude/playbook.json",
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
-from ..config import project_command
+from ..config import load_project, project_command
 from ..core.errors import UserError
 from ..files.prompts import TRUST_FILE, Trust, trusts_command
 from .render import Paint, clock, plain, print_json, short
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..store.proofs import Command
 
 Json = dict[str, Any]
-ACTIONS = ("list", "use", "forbid", "allow")
 EPILOG = """examples:
   reflectd proof                   what may be run here, and what was run
   reflectd proof use 'make test'   the check of this project
@@ -45,7 +44,7 @@ STATES = {
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb and its actions."""
-    parser = verbs.add_parser("proof", epilog=EPILOG, bare="list", actions=ACTIONS)
+    parser = verbs.add_parser("proof", epilog=EPILOG, bare="list")
     what = parser.add_subparsers(dest="action", metavar="ACTION")
     add_action(
         what, "list", "what may be run here, and what was run (also without an action)", _list, pager=True
@@ -62,6 +61,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _list(args: argparse.Namespace) -> int:
     settings, where = look(args)
     folder = here(where, args.dir)
+    settings, problems = load_project(settings, folder)
     known, ran = _known(where, folder)
     theirs = project_command(folder)
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
@@ -69,7 +69,9 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_as_json(settings, folder, known, ran) | {"project": theirs, "trusted": trusted})
     else:
-        show(_lines(settings, folder, known, ran, trusted=trusted), pager=not args.no_pager)
+        lines = _lines(settings, folder, known, ran, trusted=trusted)
+        lines[1:1] = [f"  ! {short(problem, 300)}" for problem in problems if "proof." in problem]
+        show(lines, pager=not args.no_pager)
     return 0
 
 
@@ -143,8 +145,7 @@ def _lines(
     for i, c in enumerate(known, 1):
         why = _refused(c)
         note = "forbidden" if c.struck else f"never run: {why}" if why else WHERE[c.known.source]
-        command = f"cd {c.known.folder} && {c.known.command}" if c.known.folder else c.known.command
-        lines += paint.row(f"  {i:2}. ", f"`{short(command, 200)}`  {note}, {clock(c.at)}")
+        lines += paint.row(f"  {i:2}. ", f"`{short(c.known.typed, 200)}`  {note}, {clock(c.at)}")
     if ran:
         lines += ["", paint("Runs", "bold")]
     for e in ran[:10]:

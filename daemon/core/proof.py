@@ -23,6 +23,11 @@ class Known(Struct, frozen=True):
         """What makes it the same check, whoever chose it."""
         return self.command, self.folder
 
+    @property
+    def typed(self) -> str:
+        """The command as a person types it in the project's folder."""
+        return f"cd {self.folder} && {self.command}" if self.folder else self.command
+
 
 ProofState = Literal[
     "passed", "failed", "failed_before", "tests_changed", "flaky", "timed_out", "not_started", "changed"
@@ -50,8 +55,8 @@ class Proof(Struct, frozen=True):
 
     @property
     def typed(self) -> str:
-        """The command as a person types it in the project's folder."""
-        return f"cd {self.folder} && {self.command}" if self.folder else self.command
+        """``Known.typed``."""
+        return Known(self.command, self.folder).typed
 
     @property
     def published(self) -> dict[str, object]:

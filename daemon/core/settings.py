@@ -34,7 +34,9 @@ class Setting(Struct, frozen=True):
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal["", "path", "model", "url", "name", "names", "variable", "playbook", "command"] = ""
+    form: Literal[
+        "", "path", "model", "url", "name", "names", "folders", "variable", "playbook", "command"
+    ] = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
@@ -59,6 +61,7 @@ class Setting(Struct, frozen=True):
             "url": 'an address with http:// or https://, or ""',
             "name": "a model's name",
             "names": 'models\' names with commas between them, or ""',
+            "folders": 'folders of the project with commas between them, or ""',
             "variable": 'the name of a variable, or ""',
             "playbook": 'a `playbook.json` inside the project, or ""',
             "command": 'a command on one line, or ""',
@@ -90,6 +93,8 @@ class Setting(Struct, frozen=True):
                 return not value or _is_inside(value)
             if self.form == "command":
                 return value.isprintable() and len(value) <= COMMAND_CHARS
+            if self.form == "folders":
+                return len(names(value)) <= MOST_NAMES and all(map(_is_below, names(value)))
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
@@ -124,8 +129,11 @@ def _is_word(value: str) -> bool:
 
 def _is_inside(value: str) -> bool:
     """Says whether it is a relative path that leads out of no folder, to a `playbook.json`."""
-    parts = value.split("/")
-    return value.isprintable() and parts[-1] == "playbook.json" and not {"", ".", ".."} & set(parts)
+    return _is_below(value) and value.rpartition("/")[2] == "playbook.json"
+
+
+def _is_below(value: str) -> bool:
+    return value.isprintable() and not {"", ".", "..", ".git"} & set(value.split("/"))
 
 
 class _Declared(Generic[_T]):
@@ -345,7 +353,7 @@ class Proof(Struct, frozen=True):
         choices=("folder", "worktree"),
     )
     share: str = _setting(
-        "", "folders of the project that a worktree links to, such as `node_modules,.venv`", form="names"
+        "", "folders of the project that a worktree links to, such as `node_modules,.venv`", form="folders"
     )
     before: bool = _setting(
         False,

@@ -29,7 +29,7 @@ from ..store import proofs
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from ..core.proof import Ended
     from ..core.session import Session
@@ -80,6 +80,8 @@ class Proving:
         self.proofs = proofs.Proofs(world.db)
         self._one = asyncio.Lock()
         self._cleared = False
+        self.runs = ""
+        """The check that runs now, as a person types it."""
 
     async def clear(self) -> None:
         """End what a daemon that was killed left running; before the first run."""
@@ -138,7 +140,7 @@ class Proving:
             raise Unavailable(
                 "no check that may be run covers the edits (`reflectd proof` lists those known)"
             )
-        if (busy := self._working_there(s)) is not None:
+        if (busy := await self._working_there(s)) is not None:
             raise Unavailable(f"the agent of {busy} works in this folder")
         try:
             async with asyncio.timeout(max(0.0, end - world.clock.monotonic())):
@@ -147,7 +149,7 @@ class Proving:
             raise Unavailable("another check ran until the host's wait was over") from None
         try:
             await self._clear()
-            if (busy := self._working_there(s)) is not None:  # it began while we waited
+            if (busy := await self._working_there(s)) is not None:  # it began while we waited
                 raise Unavailable(f"the agent of {busy} works in this folder")
             self._tell(s, wanted.plan[0], instance)
             return await self._run_all(wanted)
@@ -196,14 +198,16 @@ class Proving:
             if r.outcome != "unknown"
         ]
 
-    def _working_there(self, s: Session) -> str | None:
+    async def _working_there(self, s: Session) -> str | None:
         """Another session whose agent works in this folder, below or above it; or a sub-agent's."""
         if self._messages.children_busy(s.id):
             return "a sub-agent"
-        for other in self._world.sessions.in_memory():
-            if other.id != s.id and other.busy and not other.judge and _shares(other.directory, s.directory):
-                return other.id
-        return None
+        busy = {
+            other.id: other.directory
+            for other in self._world.sessions.in_memory()
+            if other.id != s.id and other.busy and not other.judge and other.directory
+        }
+        return await asyncio.to_thread(_sharing, s.directory, busy) if busy else None
 
     def _tell(self, s: Session, known: Known, instance: Instance | None) -> None:
         world = self._world
@@ -214,11 +218,11 @@ class Proving:
 
     async def _run_all(self, wanted: _Wanted) -> Ended | None:
         """The plan, until something does not pass."""
-        folder = Path(wanted.session.directory)
-        before = await asyncio.to_thread(tree.look, folder, wanted.written)
+        before, took = await self._state(wanted)
+        wanted = replace(wanted, end=wanted.end - took)  # for the look afterwards
         ended: Ended | None = None
         for known in wanted.plan:
-            same = self.proofs.same(wanted.project, before.digest, known)
+            same = self.proofs.same(wanted.project, before.digest, known, self._left(wanted))
             if same is not None:
                 ended = await self._aged(wanted, same)
             else:
@@ -227,9 +231,22 @@ class Proving:
                 break
         return ended
 
+    async def _state(self, wanted: _Wanted) -> tuple[tree.State, float]:
+        """The project's files now, and the seconds that the look took. Raises ``Unavailable`` where it takes
+        longer than the host waits.
+        """
+        clock, folder = self._world.clock, Path(wanted.session.directory)
+        begun = clock.monotonic()
+        try:
+            async with asyncio.timeout(max(SHORTEST_S, wanted.end - begun)):
+                found = await asyncio.to_thread(tree.look, folder, wanted.written)
+        except TimeoutError:
+            raise Unavailable(f"the files of {folder} could not be read while the host waits") from None
+        return found, clock.monotonic() - begun
+
     async def _run_one(self, wanted: _Wanted, known: Known, before: tree.State) -> Ended:
         """One check, and what is known of it afterwards; it is stored."""
-        world, folder = self._world, Path(wanted.session.directory)
+        world = self._world
         ended = await self._aged(wanted, await self._ran(wanted, known))
         if ended.proof.state == "failed":
             again = await self._ran(wanted, known)
@@ -237,7 +254,7 @@ class Proving:
                 ended = replace(again, proof=replace(again.proof, state="flaky", tests=ended.proof.tests))
             elif again.proof.state != "failed":  # it did not fail twice
                 ended = again
-        after = await asyncio.to_thread(tree.look, folder, wanted.written)
+        after, _ = await self._state(wanted)
         if tree.differs(before, after, wanted.written):
             ended = replace(ended, proof=replace(ended.proof, state="changed"))
         ended = replace(ended, proof=replace(ended.proof, at=world.clock.now_ms()))
@@ -310,8 +327,10 @@ class Proving:
             def started(pid: int) -> None:
                 self._files.write(replace(written, pid=pid))
 
+            self.runs = known.typed
             found = await run(known.command, where, seconds, mark, started)
         finally:
+            self.runs = ""
             if begun >= 0:
                 took = found.seconds if found is not None else self._world.clock.monotonic() - begun
                 self._world.later(proofs.spent(mark, self._world.clock.now_ms(), int(took * 1000)))
@@ -324,16 +343,17 @@ class Proving:
 
     def _seconds(self, wanted: _Wanted) -> float:
         """How long one run may take now. Raises ``Unavailable`` when nothing is left."""
-        world = self._world
-        left = wanted.end - world.clock.monotonic()
-        today = (
-            wanted.settings.minutes_a_day * 60 - self.proofs.spent_ms(world.clock.now_ms() - DAY_MS) / 1000
-        )
-        seconds = min(float(wanted.settings.timeout_s), left, today)
+        seconds = self._left(wanted)
         if seconds < SHORTEST_S:
-            why = "the host waits no longer" if left < SHORTEST_S else "proof.minutes_a_day are used up"
-            raise Unavailable(why)
+            waits = wanted.end - self._world.clock.monotonic() >= SHORTEST_S
+            raise Unavailable("proof.minutes_a_day are used up" if waits else "the host waits no longer")
         return seconds
+
+    def _left(self, wanted: _Wanted) -> float:
+        """Seconds that the host's wait, the limit of one run and that of the day leave."""
+        clock, settings = self._world.clock, wanted.settings
+        today = settings.minutes_a_day * 60 - self.proofs.spent_ms(clock.now_ms() - DAY_MS) / 1000
+        return min(float(settings.timeout_s), wanted.end - clock.monotonic(), today)
 
 
 def wants(formed: Formed) -> bool:
@@ -358,9 +378,14 @@ def with_run(formed: Formed, ended: Ended) -> Formed:
     return replace(formed, case=replace(case, evidence=evidence), opinion=replace(opinion, proof=ended.proof))
 
 
-def _shares(one: str, other: str) -> bool:
-    a, b = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
-    return bool(one and other) and (a.startswith(b) or b.startswith(a))
+def _sharing(directory: str, others: Mapping[str, str]) -> str | None:
+    """Which of the sessions works in this folder, below or above it, links followed."""
+
+    def real(folder: str) -> str:
+        return f"{os.path.realpath(folder).rstrip('/')}/"
+
+    mine = real(directory)
+    return next((i for i, d in others.items() if mine.startswith(real(d)) or real(d).startswith(mine)), None)
 
 
 def _inside(folder: Path, below: str) -> Path:

@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
 MAX_COMMAND: Final = 500
 _ADDRESS: Final = re.compile(
-    r"\w://|\b(?!127\.)\d{1,3}(?:\.\d{1,3}){3}\b|\w@[\w-]{1,64}[.:]"
+    r"\w://|\b(?!127\.)\d{1,3}(?:\.\d{1,3}){3}\b|\w@(?!\d)[\w-]{1,64}[.:]"
     r"|/dev/(?:tcp|udp)/"
-    r"|(?:^|[\s;&|({/\\\"'`])(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet)(?=[\s;&|<>)\"'`]|$)"
+    r"|(?:^|[\s;&|({\\\"'`])(?:\.{0,2}/(?:[\w.-]{1,64}/){0,8})?"
+    r"(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet|aws|gcloud|gsutil|kubectl|gh)(?=[\s;&|<>)\"'`]|$)"
+    r"|(?:\b[A-Z_]{0,32}(?:HOST|SERVER|ADDR|DSN|UR[IL])=|--host(?:name)?[= ])"
+    r"(?!['\"]?(?:localhost|127\.|\[?::1|/|\s|$))",
 )
 _OTHER_RIGHTS: Final = re.compile(r"(?:^|[\s;&|({/\\\"'`])(?:sudo|doas|su|pkexec)(?=\s|$)")
-_DEPLOYS: Final = re.compile(r"(?:^|[\s:])(?:deploy|publish)(?=[\s:;&|)]|$)", re.IGNORECASE)
+_DEPLOYS: Final = re.compile(r"(?:^|[\s:])(?:deploy|publish|push|upload)(?=[\s:;&|)]|$)", re.IGNORECASE)
 _NO_CHECK: Final = re.compile(  # it builds only, or makes what is there the expectation
     r"\s(?:-u|-update|--no-run|--update(?:-?snapshots?)?|--updateSnapshot|--snapshot-update|--force-regen"
     r"|--accept|--bless)(?=[\s=]|$)"
@@ -108,18 +111,20 @@ def refused(command: str) -> str:
         return f"it is empty or longer than {MAX_COMMAND} characters"
     if not command.isprintable():
         return "it has a line break or a control character"
+    if "<<" in command:
+        return "it has a here-document"
     if "[redacted:" in command:
         return "a secret was taken out of it"
+    deeds = {a.kind for a in read_script(command) if isinstance(a, Deed)}
+    bad = deeds & {"push", "deploy", "pr", "issue", "commit"}
+    if bad or _DEPLOYS.search(command):
+        return f"it is a {min(bad)}" if bad else "it names a deployment or a push"
     if _ADDRESS.search(command):
         return "it names a network address or a program that needs one"
     if _PRODUCTION.search(command):
         return "it names production"
     if _OTHER_RIGHTS.search(command):
         return "it asks for another user's rights"
-    deeds = {a.kind for a in read_script(command) if isinstance(a, Deed)}
-    bad = deeds & {"push", "deploy", "pr", "issue", "commit"}
-    if bad or _DEPLOYS.search(command):
-        return f"it is a {min(bad)}" if bad else "it names a deployment"
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from ..core.proof import Ended, Known
+from ..core.proof import Ended, Known, Proof
 from .retention import DAY_MS
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_COMMANDS: Final = 50  # of a project; the oldest that an agent ran goes first
 KEEP_MS: Final = 90 * DAY_MS
 KEPT_RUNS: Final = 20
+NOT_BEGUN: Final = frozenset({None, 125, 126, 127})  # exit codes of a check that the shell could not start
+MORE: Final = 1.1  # times the seconds that a run had: then it is tried again
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Ended).decode
 
@@ -145,15 +147,17 @@ class Proofs:
             marks = ()
         return str(rows[0][0]), marks
 
-    def same(self, project: str, files: str, known: Known) -> Ended | None:
-        """The newest run of this check on exactly these files."""
+    def same(self, project: str, files: str, known: Known, within_s: float) -> Ended | None:
+        """The newest run of this check on exactly these files. One that did not begin says nothing, nor
+        one that did not end and had less than the ``within_s`` that a run may take now.
+        """
         rows = self._db.read(
             "SELECT body, files FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
             "ORDER BY at DESC LIMIT ?",
             (project, files, files, KEPT_RUNS),
         )
         found = ((end, at) for body, at in rows if (end := _readable(body)) is not None)
-        mine = ((end, at) for end, at in found if end.known.key == known.key)
+        mine = ((end, at) for end, at in found if end.known.key == known.key and _says(end.proof, within_s))
         # one during which files changed says nothing about those that are there since
         return next((end for end, at in mine if at == files or end.proof.state != "changed"), None)
 
@@ -161,12 +165,26 @@ class Proofs:
         """How long all runs took since then, in ms."""
         return int(self._db.read("SELECT total(ms) FROM proof_runs WHERE at >= ?", (since,))[0][0])
 
+    def last(self) -> tuple[str, Ended] | None:
+        """The newest run of all, and in which project."""
+        rows = self._db.read(
+            "SELECT project, body FROM proof_runs WHERE project != '' ORDER BY at DESC LIMIT 1"
+        )
+        found = [(str(project), end) for project, body in rows if (end := _readable(body)) is not None]
+        return found[0] if found else None
+
     def runs(self, project: str, limit: int = KEPT_RUNS) -> list[Ended]:
         """The newest runs in a project, newest first."""
         rows = self._db.read(
             "SELECT body FROM proof_runs WHERE project = ? ORDER BY at DESC LIMIT ?", (project, limit)
         )
         return [end for (body,) in rows if (end := _readable(body)) is not None]
+
+
+def _says(proof: Proof, within_s: float) -> bool:
+    if proof.state == "not_started":
+        return proof.exit not in NOT_BEGUN
+    return proof.state != "timed_out" or proof.seconds * MORE >= within_s
 
 
 def _readable(body: object) -> Ended | None:

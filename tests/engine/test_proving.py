@@ -433,3 +433,142 @@ async def test_files_that_changed_meanwhile_are_checked_when_they_are_still(make
     assert w.verdict()["proof"]["state"] == "changed"
     await w.turn(write("test_calc.py"), session="ses_b")
     assert w.verdict("ses_b")["proof"]["state"] == "passed"
+
+
+async def began(w: World, name: str = "began") -> None:
+    """Until the check made this file."""
+    async with asyncio.timeout(60):
+        while not (w.folder / name).exists():
+            await asyncio.sleep(0.02)
+
+
+SLOW = "import os, time\nopen('began', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\n"
+
+
+async def test_a_run_that_had_too_little_time_is_made_again_with_more(make: Make) -> None:
+    """The same files: with the same limit the first run counts, with a longer one it says nothing."""
+    w = await make(f"{ON}timeout_s = 5\n")
+    (w.folder / "test_calc.py").write_text(f"import time\ntime.sleep(7)\n{TEST}")
+    await w.turn(PASSED, write("test_calc.py"))
+    await w.turn(write("test_calc.py"), session="ses_b")
+    ran = w.sim.daemon.engine.proving.proofs.runs(os.path.realpath(w.folder))
+    assert [e.proof.state for e in ran] == ["timed_out"]
+    await w.host.disconnect()
+    await w.sim.stop()
+    longer = config.from_text(f"{ON}timeout_s = 60\n")
+    w.sim = SimDaemon(w.folder.parent, w.clock, w.llm, settings=longer)
+    await w.host.connect(await w.sim.start())
+    await w.turn(write("test_calc.py"), session="ses_c")
+    assert w.verdict("ses_c")["proof"]["state"] == "passed"
+
+
+async def test_a_check_that_could_not_start_is_tried_again(make: Make) -> None:
+    """What it lacked is no file of the project."""
+    w = await make(ON)
+    program = w.folder.parent / "checker"
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    await route.answer({"directory": str(w.folder), "command": str(program), "do": "use"})
+    await w.turn(write("calc.py"))
+    assert w.verdict()["proof"]["state"] == "not_started"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    await w.turn(write("calc.py"), session="ses_b")
+    assert w.verdict("ses_b")["proof"]["state"] == "passed"
+
+
+async def test_not_while_another_agent_works_there_by_another_name(make: Make) -> None:
+    """A link to the folder is the folder."""
+    w = await make(ON)
+    spoil(w)
+    link = w.folder.parent / "link"
+    link.symlink_to(w.folder)
+    other = SimHost(str(link), w.clock, "host-2")
+    await other.connect(w.sim.daemon)
+    await other.create("ses_b")
+    await other.types("ses_b", "Something else")
+    await w.turn(PASSED, write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    await other.disconnect()
+
+
+async def test_two_projects_at_once_take_turns(make: Make) -> None:
+    """One check at a time; both turns are judged with their own."""
+    w = await make(ON)
+    second = w.folder.parent / "second"
+    git(w.folder.parent, "clone", "-q", str(w.folder), str(second))
+    (w.folder / "test_calc.py").write_text(SLOW + TEST)
+    (second / "calc.py").write_text(BAD)
+    other = SimHost(str(second), w.clock, "host-2")
+    await other.connect(w.sim.daemon)
+    await w.turn(PASSED, write("test_calc.py"), settle=False)
+    await began(w)
+    w.llm.add(COMPLETE)
+    await other.create("ses_b")
+    await other.types("ses_b", "Make add right")
+    await other.works("ses_b", "All tests pass.", tools=(PASSED, write("calc.py")))
+    await asyncio.sleep(0.3)
+    verdict = second / ".reflection" / "verdict_ses_b.json"
+    assert json.loads(verdict.read_text())["state"] == "judging"
+    (w.folder / "go").touch()
+    await w.settled()
+    found = json.loads(verdict.read_text())
+    assert (w.verdict()["proof"]["state"], found["proof"]["state"]) == ("passed", "failed")
+    await other.disconnect()
+
+
+async def test_an_agent_that_began_while_the_check_waited_for_its_turn(make: Make) -> None:
+    """It is looked for once more: nothing is run under it."""
+    w = await make(ON)
+    second = w.folder.parent / "second"
+    git(w.folder.parent, "clone", "-q", str(w.folder), str(second))
+    (w.folder / "test_calc.py").write_text(SLOW + TEST)
+    (second / "calc.py").write_text(BAD)
+    other = SimHost(str(second), w.clock, "host-2")
+    await other.connect(w.sim.daemon)
+    await w.turn(PASSED, write("test_calc.py"), settle=False)
+    await began(w)
+    w.llm.add(COMPLETE)
+    await other.create("ses_b")
+    await other.types("ses_b", "Make add right")
+    await other.works("ses_b", "All tests pass.", tools=(PASSED, write("calc.py")))
+    await asyncio.sleep(0.3)
+    await other.create("ses_c")
+    await other.types("ses_c", "Something else, here")
+    (w.folder / "go").touch()
+    await w.settled()
+    found = json.loads((second / ".reflection" / "verdict_ses_b.json").read_text())
+    assert (found["state"], found["proof"]) == ("complete", None)
+    await other.disconnect()
+
+
+async def test_a_deleted_session_ends_its_check(make: Make) -> None:
+    """Nobody waits for it any more."""
+    w = await make(ON)
+    (w.folder / "test_calc.py").write_text(SLOW)
+    await w.turn(PASSED, write("test_calc.py"), settle=False)
+    await began(w)
+    await w.host.emit("session.deleted", sessionID="ses_a", info={"id": "ses_a"})
+    await w.settled()
+    assert not of_a_check(w.folder.parent)
+    assert not list((w.state / "proof").iterdir())
+
+
+async def test_without_room_in_the_state_folder_nothing_is_run(make: Make) -> None:
+    """It could not be written down, so a killed daemon could not end it; the turn is judged without it."""
+    w = await make(f'{ON}where = "worktree"\n')
+    spoil(w)
+    (w.state / "proof").write_text("no folder")
+    await w.turn(PASSED, write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    assert git(w.folder, "worktree", "list").count("\n") == 1
+
+
+async def test_a_folder_that_the_worktree_has_not_is_no_place(make: Make) -> None:
+    """An ignored folder is not copied: the check in it is not run elsewhere instead."""
+    w = await make(f'{ON}where = "worktree"\n')
+    (w.folder / ".gitignore").write_text("__pycache__\nsub\n")
+    (w.folder / "sub").mkdir()
+    for name in ("calc.py", "test_calc.py"):
+        (w.folder / "sub" / name).write_text((w.folder / name).read_text())
+    await w.turn(bash(f"cd sub && {CHECK}", 0, "OK"), write("sub/calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)

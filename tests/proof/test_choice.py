@@ -132,7 +132,18 @@ def test_what_is_never_run_whoever_chose_it(command: str, why: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["make test", "npm run test:unit", "pytest tests/test_product.py", "./check.sh", "ctest -R reproduce"],
+    [
+        "make test",
+        "npm run test:unit",
+        "pytest tests/test_product.py",
+        "./check.sh",
+        "ctest -R reproduce",
+        "pytest tests/ssh",
+        "npx jest@29.1 src",
+        "PGHOST=localhost make test",
+        "cargo test --release",
+        "DB_HOST=127.0.0.1 make test",
+    ],
 )
 def test_a_usual_check_may_be_run(command: str) -> None:
     """Words like product are not production."""
@@ -251,6 +262,13 @@ def test_the_folder_that_an_option_names_is_the_checks() -> None:
         ("make test&&curl<x", "network"),
         ("make test deploy", "deployment"),
         ("sudo make test", "rights"),
+        ("/usr/bin/curl x", "network"),
+        ("aws s3 ls", "network"),
+        ("PGHOST=db make test", "network"),
+        ("psql --host db -f t.sql", "network"),
+        ("docker push shop", "push"),
+        ("eval git push", "push"),
+        ("bash <<< 'git push'", "here-document"),
     ],
 )
 def test_quotes_hide_no_program(command: str, why: str) -> None:

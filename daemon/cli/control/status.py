@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...client import request
 from ...core.errors import Unavailable
+from ...core.proof import in_words
 from ...core.words import HOSTS, state_name
 from ...files.project import find_project
 from ...paths import find_socket
@@ -131,7 +132,7 @@ def render(
         facts: list[Row] = [("mode", status["mode"]), *where]
     else:
         facts = [("mode", status["mode"])] if status["mode"] != "act" else []
-    facts += [*_judges(status), *_learning(status), *more, *_spent(status)]
+    facts += [*_judges(status), *_learning(status), *more, *_proof(status), *_spent(status)]
     counts = Counter[str]()
     for state, number in status["verdicts"].items():
         counts[state_name(state)] += number
@@ -178,6 +179,19 @@ def _spent(status: Json) -> list[Row]:
         more = f" and {asked['tokens']:,} unpriced tokens" if asked["tokens"] else ""
         told += f"; besides, {asked['today']:.4f} USD{more} asked for"
     return [("spent", told)]
+
+
+def _proof(status: Json) -> list[Row]:
+    """The time that checks took, and the one that runs or ran last; nothing where proof is off."""
+    found = status.get("features", {}).get("proof")
+    if not found:
+        return []
+    told = f"{found['minutes']:g} of {found['limit']} minutes in 24 h"
+    if found["runs"]:
+        return [("proof", f"{told}; `{short(found['runs'], 80)}` runs")]
+    if (last := found["last"]) is not None:
+        told += f"; {short(in_words(last), 100)}, {clock(last['at'])}"
+    return [("proof", told)]
 
 
 def _hosts(status: Json, *, full: bool) -> list[Row]:

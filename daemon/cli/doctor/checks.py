@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from ...core.errors import Unavailable, UserError
 from ...core.words import HOSTS
+from ...files.project import find_project
 from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
 from ..render import clock, count, standstill
 from ..setup import agents, claude_code, codex, copies, opencode
@@ -481,6 +482,36 @@ def learning(about: About) -> Iterator[Check]:
     yield Check("learning", "ok", in_words(about.settings))
 
 
+def proof(about: About) -> Iterator[Check]:
+    """Says whether reflectd runs the project's check, where that is wanted, and whether it can."""
+    from ...proof.choice import refused
+    from ...proof.tree import repository
+    from ...store.proofs import Proofs
+    from ...store.readonly import ReadOnly
+
+    p, here = about.settings.proof, find_project()
+    if not p.enabled:
+        yield Check("proof", "ok", "off: no check is run (`reflectd config set proof.enabled true`)")
+        return
+    if p.command and (why := refused(p.command)):
+        yield Check("proof", "warn", f"proof.command is never run: {why}", "reflectd proof use COMMAND")
+    if p.where == "worktree":
+        try:
+            repository(here)
+        except Unavailable as e:
+            yield Check("proof", "warn", f"proof.where is worktree: {e}", "proof.where = folder, or git init")
+    used, known = 0.0, 0
+    if about.where.database.exists():
+        with ReadOnly(about.where.database) as db:
+            read = Proofs(db)
+            used = read.spent_ms(int(time.time() * 1000) - DAY_MS) / 60_000
+            known = sum(not c.struck for c in read.commands(os.path.realpath(here)))
+    told = f"on, {used:.1f} of {p.minutes_a_day} minutes used in 24 h; checks known here: {known}"
+    over = "no check is run until some of it is a day old, or with another proof.minutes_a_day"
+    is_over = used >= p.minutes_a_day
+    yield Check("proof", "warn" if is_over else "ok", told, over if is_over else "")
+
+
 def embeddings(about: About) -> Iterator[Check]:
     """Which model compares texts by their meaning. Without one words are compared, which is no fault."""
     from ...learning.embed.minilm import check
@@ -589,7 +620,7 @@ CHECKS = {
     "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
     "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "codex": codex_hooks,
     "providers": providers,
-    "judge": judges, "learning": learning, "embeddings": embeddings, "database": database,
+    "judge": judges, "learning": learning, "proof": proof, "embeddings": embeddings, "database": database,
     "status": said_by_the_daemon, "log": errors_logged,
 }  # fmt: skip
 """Those that need settings, in the order in which a person would mend what they find."""

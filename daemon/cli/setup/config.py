@@ -19,7 +19,7 @@ from ... import config, paths
 from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS, toml
 from ...core.words import HOSTS
-from ..render import Paint, print_json, short
+from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, load
 from ..terminal import add_flag, say, show
 
@@ -138,6 +138,11 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
     from .edit import put_settings
 
     value = config.value_of(key, text)
+    if key == "proof.command" and text:
+        from ...proof.choice import refused
+
+        if why := refused(text):
+            raise UserError(f"`{plain(text)[:200]}` is never run as a check: {why}")
     written = put_settings(os.environ, {key: value}, datetime.now)
     wrong = [f"the settings have another mistake: {line}" for line in written.problem.splitlines()]
     notes = [*(wrong or ["a daemon that runs uses it from its next start on"]), *written.notes]

@@ -31,8 +31,9 @@ ABOUT = """A project may bring its own prompts for the judge in .reflection/prom
 after you have looked at them here and trusted them. When one of them changes, you are asked again. Your own
 prompts, in ~/.config/reflectd/prompts, are used without this.
 
-The preferences that it brings (.claude/memory/preferences.md) are shown too: agents are given them only after
-you have trusted them, on a terminal."""
+The preferences that it brings (.claude/memory/preferences.md) and the check that its settings name
+(proof.command) are shown too: agents are given the ones, and reflectd runs the other, only after you have
+trusted them, on a terminal."""
 EPILOG = """examples:
   reflectd trust                   show this project's prompts and ask
   reflectd trust --show            show them, ask nothing
@@ -111,6 +112,7 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
 
 
 def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
+    from ...config import project_command
     from ...files.prompts import PROJECT_FOLDER, read_project
 
     layer = read_project(folder)
@@ -131,10 +133,11 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
         shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
         done = changes and not args.dry_run
         more = {"trusted": trusted or done, "changed": done, "problems": problems}
-        more["preferences"] = _preferences(folder, state_dir)
+        more |= {"preferences": _preferences(folder, state_dir), "check": _check(trust, folder)}
         print_json({"directory": str(folder), "files": shown, **more})
     elif not files:
-        print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt): nothing to do.")
+        rest = "" if project_command(folder) else ": nothing to do"
+        print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt){rest}.")
     elif trusted:
         print("You trust these prompts; they are used.")
     elif changes and not args.dry_run:
@@ -145,31 +148,37 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 
 
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
-
     from ...files.prompts import command_place
 
     what = f"{folder} is"
     grants, problem = trust.load()
     there = os.path.realpath(folder) in grants
+    check = os.path.realpath(command_place(folder)) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
     gone = 0
     if not args.dry_run:
         if there:
             trust.revoke(folder)
-        if os.path.realpath(command_place(folder)) in grants:
+        if check:
             trust.revoke(command_place(folder))
         gone = _forget_preferences(folder, state_dir)
     if args.json:
-        changed = (there and not args.dry_run) or bool(gone)
+        changed = ((there or check) and not args.dry_run) or bool(gone)
         done = {"trusted": there and args.dry_run, "changed": changed}
         print_json({"directory": str(folder), **done})
     elif not there:
-        print(f"{what} not trusted: nothing to do." if not gone else "Its prompts are not trusted.")
+        print("Its prompts are not trusted." if gone or check else f"{what} not trusted: nothing to do.")
     elif args.dry_run:
         print(f"{what} trusted; it would no longer be.")
     else:
         print(f"{what} no longer trusted. A running reflectd stops using its prompts.")
+    if check and not args.json:
+        print(
+            "Its check is trusted; it would no longer be."
+            if args.dry_run
+            else "Its check is not run any more."
+        )
     if gone and not args.json:
         print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
@@ -286,21 +295,31 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
     print("Trusted. The next session is given them.")
 
 
-def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
-    """Show the check that the project's settings name, and ask. Raises ``Unavailable``."""
+def _check(trust: Trust, folder: Path) -> dict[str, Any] | None:
+    """The check that the project's settings name, None for none."""
     from ...config import project_command
-    from ...files.prompts import command_place, trusts_command
+    from ...files.prompts import trusts_command
     from ...proof.choice import refused
 
     command = project_command(folder)
-    if not command:
+    trusted = bool(command) and trusts_command(trust, folder, command)
+    return {"command": command, "trusted": trusted, "refused": refused(command)} if command else None
+
+
+def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
+    """Show the check that the project's settings name, and ask. Raises ``Unavailable``."""
+    from ...files.prompts import command_place
+
+    found = _check(trust, folder)
+    if found is None:
         return
-    if why := refused(command):
-        say(f"Its settings name a check that is never run: {why}.")
-    elif trusts_command(trust, folder, command):
-        say(f"You trust its check: `{visible(command)}`.")
+    command, text = found["command"], visible(found["command"])
+    if found["refused"]:
+        say(f"Its settings name a check that is never run: {found['refused']}.")
+    elif found["trusted"]:
+        say(f"You trust its check: `{text}`.")
     else:
-        say(f"Its settings name a check (proof.command): `{visible(command)}`")
+        say(f"Its settings name a check (proof.command): `{text}`")
         if args.show or args.dry_run:
             return
         if not attended():

@@ -13,6 +13,7 @@ from ...core.errors import BadReply, Rejected
 from ...core.proof import Known
 from ...store import proofs
 from ..feature import Feature, Route
+from ..world import DAY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +66,16 @@ class Proofs(Feature):
                 raise Rejected(f"`{known.command[:200]}` is no known check of {project}")
             await self._world.db.commit(proofs.strike(project, known, struck=wanted.do == "forbid"))
         return {"changed": True}
+
+    def status(self) -> Mapping[str, Any]:
+        """The minutes that were used in 24 hours, what runs now, and the newest run; {} where it is off."""
+        settings, read = self._world.settings.proof, self._proving.proofs
+        if not settings.enabled:
+            return {}
+        used = round(read.spent_ms(self._world.clock.now_ms() - DAY_MS) / 60_000, 1)
+        found = read.last()
+        last = {**found[1].proof.published, "project": found[0], "at": found[1].proof.at} if found else None
+        return {"minutes": used, "limit": settings.minutes_a_day, "runs": self._proving.runs, "last": last}
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """Runs and results of 90 days ago."""
