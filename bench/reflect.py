@@ -144,7 +144,7 @@ def _row(table: Table, folder: Path, mb: int) -> tuple[str, ...]:
 def _scan(env: dict[str, str], project: Path) -> tuple[float, float]:
     """Seconds and peak memory (MB) of one command."""
     began = time.perf_counter()
-    code = "import resource,sys;from daemon.cli.main import main;c=main(['reflect','scan','--json']);"
+    code = "import resource,sys;from daemon.cli.main import main;c=main(['reflect','--json']);"
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,file=sys.stderr);sys.exit(c)"
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, cwd=project, capture_output=True, text=True, check=True

@@ -393,14 +393,19 @@ def test_two_sessions_in_one_folder(own_box: Sandbox, llm: ModelServer) -> None:
     """Each gets its own feedback, once, and its own verdict; a `setup` meanwhile changes nothing."""
     codex = hooked(own_box, llm)
     marks = ["for the first", "for the second"]
-    for mark in marks:
-        llm.script(*unfinished(), *mended(), marker=mark)
+    # each has a check of its own, so that one does not mend what the other lacks
+    rule = '{0}:\n\t@test -f {0}.txt && echo "1 passed" || {{ echo "1 failed: no {0}.txt" >&2; exit 1; }}\n'
+    targets = [f"test-{mark.rpartition(' ')[2]}" for mark in marks]
+    (own_box.project / "Makefile").write_text("".join(map(rule.format, targets)))
+    for mark, target in zip(marks, targets, strict=True):
+        asks = [write("hello.py", "print('hello')\n"), shell(f"make {target}"), text(CLAIM)]
+        llm.script(*asks, shell(f"echo 42 > {target}.txt && make {target}"), text(DONE), marker=mark)
     with Daemon(own_box) as daemon:
         with codex.start(f"{REQUEST} {marks[0]}") as one, codex.start(f"{REQUEST} {marks[1]}") as two:
             assert reflectd(own_box, codex, "setup", "codex", "--yes").code == 0
             ended = [one.wait(), two.wait()]
         for ran in ended:
-            assert said_by(ran)[-1] == DONE, ran.stdout
+            assert said_by(ran)[-1] == DONE, ran.stdout + daemon.new_log()
             daemon.wait_verdict(session_of(ran), "complete")
             shown = llm.of("main", session_of(ran))[-1].user_texts
             assert sum(HEADING in words for words in shown) <= 1, shown
