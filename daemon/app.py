@@ -48,7 +48,6 @@ from .keys import Keys
 from .learning.embed.vectors import Embeddings
 from .learning.lessons.feature import Memory
 from .learning.page import LearnedPage
-from .learning.playbook.bootstrap import Bootstrap
 from .learning.playbook.feature import Playbook
 from .learning.rules.feature import Preferences, Rules
 from .server import listener
@@ -76,7 +75,6 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Compaction,
     Gate,
     Playbook,
-    Bootstrap,
     Preferences,
     Rules,
     Memory,

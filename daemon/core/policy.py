@@ -78,8 +78,6 @@ POLICIES: Final[dict[str, Policy]] = {
     "reflect": LEARNING,
     "curate": LEARNING,
     "keypoints": LEARNING,
-    "asked.reflect": ASKED,
-    "asked.curate": ASKED,
     # `reflectd judge --past --provider`
     "asked.judge": ASKED,
     "asked.judge.again": ASKED,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -125,16 +125,6 @@ class Budget:
                 usd = e.cost if e.currency == "USD" else None
                 spent = _plus(spent, usd, e.input + e.output, mine=e.session == session)
         return spent
-
-    async def price(self, vendor: str, model: str, calls: Sequence[tuple[int, int]]) -> float | None:
-        """The price in USD of calls of these sizes (tokens in, tokens out), None when that is unknown."""
-
-        def priced() -> float | None:
-            found = [self._estimate(vendor, model, *size) for size in calls]
-            known = [usd for usd in found if usd is not None]
-            return sum(known) if len(known) == len(found) else None
-
-        return await asyncio.to_thread(priced)
 
 
 def likely_tokens(text: str) -> int:

@@ -192,21 +192,11 @@ HOLD_S: Final = 60.0
 LONG_HOLD_S: Final = 600.0
 MOMENT_S: Final = 1.0
 LEAST_S: Final = 2.0
-LOOK_S: Final = 10.0
 LASTING: Final[frozenset[Fault]] = frozenset({"auth", "billing", "model"})
 HOLDS_KEPT: Final = 1_000
 REFUSED: Final = 3  # times in a row: then it is no passing fault of the server
 OVER_LIMIT: Final = "over the spend limit"
 MOST_TOKENS: Final = 20_000_000  # of one call: no model reads more
-
-
-class First(Struct, frozen=True):
-    """Who would answer. ``vendor`` and ``model`` as price tables name them; ``most``: tokens of an answer."""
-
-    provider: str
-    vendor: str
-    model: str
-    most: int
 
 
 class Calls(Struct):
@@ -269,17 +259,6 @@ class Calls(Struct):
         if over is not None and "offline" in policy.order and self.rules is not None:
             return replace(await self._timed(self.rules, sent, end), limit=over)
         raise Unavailable(last, limit=over)
-
-    async def first(self, prompt: Prompt) -> First | None:
-        """Who would be asked first, None when there is no model. Nothing is sent but a look at its models."""
-        policy = POLICIES[prompt.purpose]
-        for provider in self._order(policy, self._serving(prompt)):
-            if provider.name == "offline":
-                continue
-            if isinstance(provider, Chooses):
-                prompt = await self._chosen(provider, prompt, self.clock.monotonic() + LOOK_S)
-            return First(provider.name, *provider.model_for(prompt), provider.most_tokens(prompt))
-        return None
 
     def models(self, host: str) -> bool:
         """Says whether there is a model to ask about this host's sessions: the rules can't learn."""

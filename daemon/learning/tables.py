@@ -1,6 +1,5 @@
 """The tables of learning: judged cases that wait (``spool``), texts that were learned (``learned``), the tags
-of points (``learned_tags``), sessions that were looked back on (``lookbacks``), and the texts that each
-session was given (``injections``).
+of points (``learned_tags``), and the texts that each session was given (``injections``).
 
 Statements are handed to a commit, together with the job that they follow from. A case or an origin is bytes
 here; its user decodes it.
@@ -121,7 +120,6 @@ def prune(now: int) -> list[Statement]:
         *counted,
         (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
         (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
-        (f"DELETE FROM lookbacks WHERE {old('lookbacks')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (
             "DELETE FROM learned WHERE state = 'quarantined' AND id IN (SELECT id FROM (SELECT id, "
             "row_number() OVER (PARTITION BY directory ORDER BY id DESC) AS n FROM learned "
@@ -145,25 +143,6 @@ def counts(db: Reads, of: str = "") -> dict[str, int]:
     rows = db.read("SELECT what, sum(count) FROM learned_counts GROUP BY what")
     mine = (row for row in rows if (row[0].startswith(of) if of else "." not in row[0]))
     return {what.removeprefix(of): int(n) for what, n in mine}
-
-
-def waiting_sessions(db: Reads) -> set[str]:
-    """The sessions whose cases wait."""
-    return {session for (session,) in db.read("SELECT DISTINCT session FROM spool")}
-
-
-def look_back(directory: str, session: str, at: int) -> Statement:
-    """The session was looked back on; a bootstrap leaves it out."""
-    return (
-        "INSERT OR IGNORE INTO lookbacks (directory, session, at) VALUES (?, ?, ?)",
-        [(directory, session, at)],
-    )
-
-
-def looked_back(db: Reads, directory: str) -> set[str]:
-    """The project's sessions that were looked back on."""
-    rows = db.read("SELECT session FROM lookbacks WHERE directory = ?", (directory,))
-    return {session for (session,) in rows}
 
 
 # --- texts ----------------------------------------------------------------------------------------

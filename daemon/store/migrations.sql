@@ -341,3 +341,7 @@ CREATE INDEX proof_runs_in ON proof_runs (project, at);
 -- migration 0018_changes_in_jobs
 -- what a look back decided waits in its job
 DROP TABLE learned_writes;
+
+-- migration 0019_no_look_backs_of_the_past
+-- past sessions are not learned from any more, so nobody asks which ones were
+DROP TABLE lookbacks;

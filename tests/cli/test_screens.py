@@ -21,14 +21,12 @@ import pytest
 
 from daemon.cli.control import status
 from daemon.cli.judge import report as judge_report
-from daemon.cli.learned import bootstrap, learned
-from daemon.cli.learned.bootstrap import Found, Plan
+from daemon.cli.learned import learned
 from daemon.cli.render import Paint
 from daemon.cli.terminal import columns
 from daemon.cli.verdicts import cost, watch, why
 from daemon.core.verdict import FinalState
 from daemon.engine.page import wilson
-from daemon.learning.playbook.questions import Past
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.report import Precision, Report, Result
 from daemon.replay.stops import Sign
@@ -97,14 +95,6 @@ def learned_lines(width: int) -> list[str]:
     return learned.lines_of(records, paint(width))
 
 
-def bootstrap_lines(width: int) -> list[str]:
-    """The estimate of three sessions of five."""
-    a, project = ANSWERS["bootstrap"], Path("/home/ada/shop")
-    chosen = [Found(project, s["host"], Past(s["session"], s["at"], s["title"]), 1) for s in a["sessions"]]
-    out = [(chosen[0], why) for why in a["left_out"]]
-    return bootstrap.estimate(Plan(project, chosen, out, a["plan"] | {"left": a["left"]}), paint(width))
-
-
 def backtest_lines(width: int) -> list[str]:
     """A back-test by a model, over two weeks in three projects, with some answers of the person."""
     figures, at = Report("anthropic"), 1_763_985_600_000
@@ -142,7 +132,6 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "cost": cost_lines,
     "cost_table": cost_table,
     "learned": learned_lines,
-    "bootstrap": bootstrap_lines,
 }
 
 

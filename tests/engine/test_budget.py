@@ -22,7 +22,7 @@ from daemon.testing import FakeClock
 MODEL = ("anthropic", "m")
 LEARN = Prompt("learn", "judge", "Learn.", "Data.", session="ses_a")  # type: ignore[arg-type]
 JUDGE = Prompt("judge", "judge", "Judge.", "Data.", session="ses_a")
-ASK = Prompt("asked.reflect", "fast", "Learn.", "Data.", session="ses_a")
+ASK = Prompt("asked.judge", "fast", "Judge.", "Data.", session="ses_a")
 
 
 class Desk:
@@ -110,15 +110,6 @@ async def test_what_a_person_asks_for_takes_nothing_from_judging(desk: Desk) -> 
     limits = Limits(usd_per_day=9.0, usd_per_session=2.02)
     assert await desk.allows(ASK, limits)
     assert not await desk.allows(JUDGE, replace(limits, usd_per_session=0.5))
-
-
-@pytest.mark.shows("I41")
-async def test_the_price_of_many_calls_is_unknown_if_one_is(desk: Desk) -> None:
-    """For an estimate, too, unknown is not zero."""
-    assert await desk.budget.price(*MODEL, [(1, 1), (2, 2)]) == 0.02
-    budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda _v, _m, into, _o: 0.01 if into == 1 else None)
-    assert await budget.price(*MODEL, [(1, 1), (2, 2)]) is None
-    assert await budget.price(*MODEL, []) == 0
 
 
 @pytest.mark.shows("I41", "LEARN-06")

@@ -102,7 +102,6 @@ async def tell_a_story(folder: Path) -> Path:
         tables.count("/p", "skipped"),
         tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
         tables.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
-        tables.look_back("/p", "ses_a", now),
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),

@@ -1,7 +1,7 @@
 """Finds past sessions: Claude Code's transcripts, exports of opencode, and the sessions of an open opencode,
 which the daemon asks for.
 
-``reflectd judge`` and ``reflectd playbook bootstrap`` share it. One session is held at a time. A session that
+One session is held at a time. A session that
 can't be read raises ``ReflectdError``; a folder that can't be read is told of and left out.
 """
 

@@ -65,8 +65,6 @@ EPILOGS: Final = {
     "playbook": f"""examples:
   reflectd playbook                        the points of this project
   reflectd playbook export > book.json     all points, as JSON; `import` takes a playbook.json in any form
-  reflectd playbook bootstrap --dry-run    what looking back on past sessions would cost
-  reflectd playbook bootstrap --limit 20   do it, for the 20 oldest that are left
 
 {CODES}""",
     "memory": f"""examples:
@@ -91,8 +89,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         what = parser.add_subparsers(dest="what", metavar="WHAT")
         _reading(what, kind)
         _changing(what, kind)
-        if verb == "playbook":
-            _bootstrap(what, kind)
 
 
 def _action(
@@ -170,20 +166,6 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     one.add_argument(
         "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
     )
-
-
-def _bootstrap(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
-    text = "learn from this project's past sessions: says what it costs, and asks"
-    past = _action(what, "bootstrap", text, _lazy("bootstrap", "bootstrap"), kind)
-    past.add_argument(
-        "files", nargs="*", metavar="FILE",
-        help="these sessions: transcripts of Claude Code, or what `opencode export` prints (all of Claude "
-        "Code's sessions of this project)",
-    )  # fmt: skip
-    past.add_argument("--limit", type=int, metavar="N", help="at most N sessions, the oldest that are left")
-    past.add_argument("--yes", "-y", action="store_true", help="don't ask, for scripts")
-    past.add_argument("--dry-run", action="store_true", help="only say what it would cost")
-    past.add_argument("--stop", action="store_true", help="give up those that wait")
 
 
 def _lazy(module: str, name: str) -> Run:

@@ -191,7 +191,7 @@ def _asked(asked: Json) -> str:
     more = (
         f", and {asked['unpriced_tokens']:,} tokens at an unknown price" if asked["unpriced_tokens"] else ""
     )
-    return f"{asked['usd']:.4f} USD{more} in 24 hours, besides judging (`reflectd playbook bootstrap`)"
+    return f"{asked['usd']:.4f} USD{more} in 24 hours, besides judging (asked for by you)"
 
 
 def _row(g: Json) -> tuple[str, ...]:

@@ -76,13 +76,10 @@ class _View(NamedTuple):
 
 class Branch:
     """Feed it the lines or entries in the file's order (a ``Fold``). ``whole``: they begin with the file's
-    first line. ``every``: the tasks before the current one are kept too, within the same bounds.
+    first line.
     """
 
-    def __init__(
-        self, is_ours: Callable[[str], bool], bounds: Bounds, *, whole: bool, every: bool = False
-    ) -> None:
-        self._every = every
+    def __init__(self, is_ours: Callable[[str], bool], bounds: Bounds, *, whole: bool) -> None:
         self._is_ours = is_ours
         self._bounds = bounds
         self._whole = whole
@@ -157,7 +154,7 @@ class Branch:
         since: list[Entry] = []  # the last message of a person
         start, done, answers = 0, "", set[str]()
         for i, entry in enumerate(branch):
-            if _by_person(entry) and not self._every and (ended := finished_in(since)):
+            if _by_person(entry) and (ended := finished_in(since)):
                 start, done = i, ended
                 answers.add(ended)
             if entry.kind == "human":

@@ -86,16 +86,6 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     return _named(branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])), name)
 
 
-def every_task(path: Path) -> Transcript:
-    """All tasks of a session that is over, within the bounds of one; empty when there is no file."""
-    with opened(path) as fd:
-        if fd < 0:
-            return Transcript(path.stem)
-        branch = Branch(lambda _: True, Bounds(), whole=True, every=True)
-        whole = Follower(lambda _: branch, is_bulky, os.fstat(fd).st_size + 1, 0)
-        return _named(whole.read(fd, closed=True).transcript(folder_of(fd)), path.stem)
-
-
 class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
     """The fields of every line of a transcript."""
 

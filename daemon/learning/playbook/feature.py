@@ -2,8 +2,8 @@
 
 Off unless the person switched it on; then each judged case is stored with its verdict, and a session that
 ends, is compacted or falls silent is looked back on in the background: a reflector and a curator are asked,
-and what follows is kept apart, confirmed or written. ``Bootstrap`` makes the same jobs for sessions of the
-past, on an account of their own. A session that starts is given the points that somebody vouches for.
+and what follows is kept apart, confirmed or written. A session that starts is given the points that somebody
+vouches for.
 
 A look back works only on what was judged and waits in the store: it reads no host, prompts nobody and makes
 no session busy. Each step is stored before the next one: the reflector's answer as the job's cursor; then, in
@@ -29,7 +29,6 @@ from msgspec.structs import replace
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, UserError
 from ...core.given import known_as
-from ...core.guards import Limits
 from ...core.offers import Moment, Offer
 from ...core.question import Question, R
 from ...core.session import Session
@@ -76,12 +75,10 @@ WEEK_MS: Final = 7 * 86_400_000
 DIRECTORIES_KEPT: Final = 50
 SLOT: Final = "{key_points}"
 LATER_MS: Final = 3_600_000  # no model, no money: the next try
-GIVE_UP_MS: Final = 30 * 86_400_000  # a session of the past that waited for so long
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
 WAITS: Final = "waits:"  # cursors of a job
 WRITE: Final = "write:"
 SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
-PAST: Final = "past"
 APPROVED: Final = "approved"
 DISPUTED: Final = "disputed"
 FLOW_S: Final = 120.0
@@ -107,15 +104,12 @@ class _Answered(msgspec.Struct):
 
 
 class _Look(Struct, frozen=True):
-    """A look back and its inputs. ``limits``: given when a person asked for it; then it is paid from that
-    account, and only sessions' own judges that need no session are asked.
-    """
+    """A look back and its inputs."""
 
     session: Session
     stretch: Stretch
     project: str
     view: View
-    limits: Limits | None = None
 
 
 class _Silent(Struct, frozen=True):
@@ -352,7 +346,7 @@ class Playbook(Feature):
 
     async def _decided(self, job: Job) -> Job | None:
         """Ask, and store what follows. None when nothing is to be written (now)."""
-        world, stretch, past = self._world, self._stretch(job), job.key.startswith(f"{PAST} ")
+        world, stretch = self._world, self._stretch(job)
         if stretch is None:
             await self._done(job)
             return None
@@ -364,9 +358,8 @@ class Playbook(Feature):
         await world.projects.read(directory)
         off = not project or s.off or s.judge or s.parent or world.sessions.is_off(directory)
         on = self.gives(directory) and world.calls.models(s.host)
-        old = past and world.clock.now_ms() - int(job.body.get("at", 0)) > GIVE_UP_MS
-        if off or not on or old or not stretch.teaches:
-            why = "too old" if old else "switched off" if stretch.teaches else "too little happened"
+        if off or not on or not stretch.teaches:
+            why = "switched off" if stretch.teaches else "too little happened"
             world.log.info("not looked back", session=job.key, why=why)
             await self._done(job, drop, tables.count(project, "skipped", len(stretch.turns)))
             return None
@@ -374,26 +367,20 @@ class Playbook(Feature):
         if view.problem:
             await self._wait(job, view.problem)
             return None
-        limits = world.limits(s) if past else None
-        outcome = await self._decide(job, _Look(s, stretch, project, view, limits))
+        outcome = await self._decide(job, _Look(s, stretch, project, view))
         self.waits = ""
         if not isinstance(outcome, _Silent):
             return outcome
         if outcome.bad:  # it was paid for, and would be again
-            looked = tables.look_back(project, s.id, world.clock.now_ms())
-            failed = tables.count(project, "failed", len(stretch.turns))
-            await self._done(outcome.job, drop, failed, *([looked] if past else []))
+            await self._done(outcome.job, drop, tables.count(project, "failed", len(stretch.turns)))
         else:
             await self._wait(outcome.job, outcome.why)
         return None
 
     def _stretch(self, job: Job) -> Stretch | None:
-        """What a session of the past did, or what waits of a judged one. A case that this version can't read
-        is left out, and lapses.
-        """
+        """The judged turns that wait. A case that this version can't read is left out, and lapses."""
         turns = []
-        past = _encode(job.body["stretch"]) if "stretch" in job.body else None
-        for body in [past] if past else [body for *_, body in tables.cases(self._world.db, job.key)]:
+        for *_, body in tables.cases(self._world.db, job.key):
             try:
                 turns.append(msgspec.json.decode(body, type=Stretch))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
@@ -405,11 +392,7 @@ class Playbook(Feature):
         self._world.log.info("learning waits", session=job.key, why=why)
         self.waits = why
         due = self._world.clock.now_ms() + LATER_MS
-        others: list[Statement] = []
-        if job.key.startswith(f"{PAST} "):  # sessions of the past are taken in their order
-            later = "UPDATE jobs SET due = max(due, ?) WHERE kind = ? AND key LIKE ?"
-            others = [(later, [(due, LEARN, f"{PAST} %")])]
-        await self._jobs.keep(job, *others, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
+        await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
 
     async def _done(self, job: Job, *statements: Statement) -> None:
         """The stretch is over. Turns that were judged meanwhile begin the next one."""
@@ -471,13 +454,11 @@ class Playbook(Feature):
                 for t, cites in shown_true
             ),
             injections.cite(s.id, cited),
-            tables.look_back(project, s.id, now),
             tables.count(project, "stretches"),
         ]
         world.log.info(
             "looked back",
             session=s.id,
-            asked=look.limits is not None,
             tags={t.name: t.tag for t in tags},
             new=len(new),
             confirmed=len(shown_true),
@@ -494,16 +475,15 @@ class Playbook(Feature):
             template,
             slots,
             form,
-            purpose=f"asked.{purpose}" if look.limits is not None else purpose,
+            purpose=purpose,
             max_tokens=MAX_TOKENS,
             model=look.stretch.model,
             parts=True,
         )
-        answer = await self._asking.ask(question, look.session, FLOW_S, look.limits)
+        answer = await self._asking.ask(question, look.session, FLOW_S)
         if answer.reply is not None:
             return answer.reply
-        never = look.limits is not None and answer.limit is not None and answer.limit.of_session
-        return _Silent(job, answer.why, bool(answer.bad or answer.replies or never))
+        return _Silent(job, answer.why, bool(answer.bad or answer.replies))
 
     async def _put(self, job: Job) -> str:
         """Write a decided change into the file, once, and end the job. Returns why it is not written (yet);
@@ -540,11 +520,10 @@ def write_once(book: ProjectPlaybook, change: Change, job: Job) -> list[str]:
     that is kept before the file is replaced names the change. Returns notes for the log. Raises
     ``Unavailable``, and ``UserError`` for a project whose playbook lies behind a link. Blocks.
     """
-    kind, _, rest = job.key.partition(" ")
+    kind = job.key.partition(" ")[0]
     whys = {APPROVED: "a person approved it", DISPUTED: "a person disputed the verdict behind it"}
-    session = f"past session {rest}" if kind == PAST else f"session {job.key}"
     what = f"learned #{job.id}"
-    with book.change(why=whys.get(kind, f"what {session} showed"), by=BY) as edit:
+    with book.change(why=whys.get(kind, f"what session {job.key} showed"), by=BY) as edit:
         if edit.problem:
             raise Unavailable(edit.problem)
         made = book.history()

@@ -1,14 +1,9 @@
 """What a session did, and what a model is asked about it and its playbook. Pure.
 
-A stretch is what a session did from one look back to the next, or in all of its past. A judged turn is a
-stretch of one turn (``of_case``), and waits as such in the store. Turns of one task hold each other: a later
-case of a task shows all that the earlier one showed. So ``joined`` takes the last turn of each task, and
-several tasks become one stretch.
-
-A session of the past (``of_past``) is made of its transcript: each task counts that the daemon would have
-judged; what a guard would have ended (Esc, an error of the host, a plan) teaches nothing. What we told the
-session is taken out of it first. A task that another session held before is left out: a fork copies the lines
-of the first one, and would prove what that one taught.
+A stretch is what a session did from one look back to the next. A judged turn is a stretch of one turn
+(``of_case``), and waits as such in the store. Turns of one task hold each other: a later case of a task shows
+all that the earlier one showed. So ``joined`` takes the last turn of each task, and several tasks become one
+stretch.
 
 * ``Reflection``: what was the playbook worth in this session? (REQ-REFL-003, REQ-REFL-004)
 * ``Curation``: what is to be changed in the playbook? It sees the reflection, never the session.
@@ -22,8 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -31,19 +25,13 @@ from msgspec.structs import replace
 
 from ...core.cuts import fit, head_and_tail, tokens, within
 from ...core.evidence import Act, Evidence, FileChange, Row
-from ...core.given import without
-from ...core.guards import Limits, may_judge_messages
 from ...core.question import as_quoted
-from ...core.session import Session
 from ...core.transcript import Model
-from ...judge.case import make_case
-from ...redact import redact_head
 from .points import SECTION_SLUGS, Tag, copy, drop, each, line, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ...core.transcript import Transcript
     from ...core.verdict import FinalState, Verdict
     from ...judge.case import Case
     from .points import Playbook, Point
@@ -51,11 +39,7 @@ if TYPE_CHECKING:
 LOW: Final = 0.3
 CALLS: Final = 3
 MISSING_SHOWN: Final = 5
-TASKS: Final = 20  # of one past session, the newest
-BYTES: Final = 1_000_000  # of them, of which again the newest count
-TITLE: Final = 200  # characters
 LEARNED_FROM: Final[frozenset[FinalState]] = frozenset({"complete", "incomplete", "awaiting_user"})
-NOT_JUDGED: Final = "nobody judged it at the time"
 _encode: Final = msgspec.json.Encoder().encode
 MAX_TOKENS: Final = 3_000  # of an answer
 REFLECTOR_TOKENS: Final = 10_000
@@ -95,7 +79,7 @@ class Stretch(Struct, frozen=True):
         return bool(self.cited) or low or self.evidence.tool_calls >= CALLS
 
 
-def of_case(case: Case, directory: str, verdict: Verdict | None) -> Stretch:
+def of_case(case: Case, directory: str, verdict: Verdict) -> Stretch:
     """One judged turn."""
     return Stretch(
         session=case.session,
@@ -107,16 +91,13 @@ def of_case(case: Case, directory: str, verdict: Verdict | None) -> Stretch:
         final=case.final,
         evidence=case.evidence,
         cited=case.cited,
-        lowest=verdict.reward if verdict is not None else None,
+        lowest=verdict.reward,
         model=case.model,
     )
 
 
-def _ended(case: Case, verdict: Verdict | None) -> str:
+def _ended(case: Case, verdict: Verdict) -> str:
     """How a turn ended, in words."""
-    if verdict is None:
-        open_rows = (f"open: {row.id} {row.text[:300]}" for row in case.evidence.open[:MISSING_SHOWN])
-        return "; ".join((NOT_JUDGED, *open_rows))
     words = [f"{verdict.state}, severity {verdict.severity}"]
     words += [f"reward {verdict.reward:g}"] if verdict.reward is not None else []
     words += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
@@ -150,79 +131,6 @@ def _together(parts: Iterable[Evidence]) -> Evidence:
         files += e.files
         calls, writes = calls + e.tool_calls, writes + e.writes
     return Evidence(tuple(rows), tool_calls=calls, writes=writes, log=tuple(log), files=tuple(files))
-
-
-# --- sessions of the past ----------------------------------------------------------------------------------
-
-
-class Past(NamedTuple):
-    """``at``: when its last answer ended, epoch ms. ``title``: its first request. ``marks``: those of all its
-    tasks. ``why``: why there is no ``stretch``.
-    """
-
-    session: str
-    at: int = 0
-    title: str = ""
-    marks: frozenset[str] = frozenset()
-    stretch: Stretch | None = None
-    why: str = ""
-
-
-def of_past(
-    transcript: Transcript,
-    given: Mapping[str, Collection[str]],
-    verdicts: Mapping[str, Verdict],
-    seen: Collection[str] = (),
-    project: str = "",
-) -> Past:
-    """The session as one stretch. ``given``: the texts that it was given behind results of calls, by the
-    call's id. ``verdicts``: by turn. ``seen``: marks of tasks that other sessions held. ``project``: the
-    lines of AGENTS.md and CLAUDE.md that ask for checks.
-    """
-    tasks, turn = transcript.tasks, transcript.turn
-    if not tasks:
-        return Past(transcript.session, why="no message that a person typed is in it")
-    marks = [_marks(task) for task in tasks]
-    past = Past(
-        transcript.session,
-        (turn.completed or turn.at) if turn is not None else 0,
-        redact_head(tasks[0].messages[0].text, TITLE),
-        frozenset(mark for each in marks for mark in each),
-    )
-    newest = list(zip(tasks, marks, strict=True))[-TASKS:]
-    own = (task for task, mine in newest if not any(mark in seen for mark in mine))
-    turns = [end for task in own if (end := _turn(task, given, verdicts, project)) is not None]
-    while sum(len(_encode(turn)) for turn in turns) > BYTES:
-        del turns[0]
-    stretch = joined(turns)
-    if stretch is None:
-        return past._replace(why="no task of its own was brought to an end")
-    return past._replace(stretch=stretch) if stretch.teaches else past._replace(why="too little happened")
-
-
-def _marks(task: Transcript) -> tuple[str, str]:
-    """A copy of the task has one of them too: its first message, or a digest of what was said and called."""
-    turn = task.turn
-    words = (*(m.text for m in task.requests), turn.text if turn is not None else "")
-    content = "\x00".join((*words, *(c.id for c in task.calls)))
-    return task.messages[0].id, sha256(content.encode("utf-8", "replace")).hexdigest()
-
-
-def _turn(
-    task: Transcript, given: Mapping[str, Collection[str]], verdicts: Mapping[str, Verdict], project: str
-) -> Stretch | None:
-    """The end of one task as the judge would have seen it; None for one that teaches nothing."""
-    last, turn = task.task, task.turn
-    if last is None or turn is None:
-        return None
-    verdict = verdicts.get(turn.id)
-    session = Session(id=task.session, task=last.id, turn=turn.id)
-    ended = verdict is not None and verdict.state not in LEARNED_FROM
-    if ended or may_judge_messages(session, task, Limits()) is not None:
-        return None
-    at = turn.completed or turn.at
-    case = make_case(without(task, given), at=at, nonce="", templates={}, project=project)
-    return of_case(case, task.directory, verdict)
 
 
 # --- the answers -------------------------------------------------------------------------------------------

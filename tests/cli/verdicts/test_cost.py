@@ -98,7 +98,7 @@ def test_what_a_person_asked_for_is_shown_apart(box: Sandbox) -> None:
     with Daemon(box, REFLECTD_OPENAI_BASE_URL="http://127.0.0.1:9", REFLECTD_JUDGE_PROVIDER="auto"):
         fill_ledger(box)
         assert "asked for" not in said(reflectd(box, "cost"), 0)
-        row = (NOW, "asked.reflect", "ses_d", "anthropic", "m-1", 900, 90, 0.02, 1, "ok", "asked")
+        row = (NOW, "asked.judge", "ses_d", "anthropic", "m-1", 900, 90, 0.02, 1, "ok", "asked")
         fill_ledger(box, row, columns=f"{COLUMNS}, account")
         by_daemon = cost(box, "--by", "account")
         said(reflectd(box, "cost"), 0, "asked for      0.0200 USD in 24 hours, besides judging")

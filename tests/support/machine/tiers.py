@@ -23,7 +23,6 @@ TESTS = Path(__file__).resolve().parents[2]
 FULL = {
     "cli/judge/test_report.py": "whole folders of sessions are judged",
     "cli/control/test_restart.py": "daemons of other versions are installed and started",
-    "cli/learned/test_bootstrap.py": "whole folders of sessions are read, the vendor's library asks",
     "cli/reflect/test_review.py": "a pseudo-terminal is driven",
     "cli/setup/test_completion.py": "shells are started",
     "evals": "hundreds of labelled cases are judged",
@@ -57,7 +56,6 @@ SLOW = {
     "learning/lessons/test_feature.py": "whole sessions are learned from, with a store on the disk",
     "learning/playbook/test_feature.py": "whole sessions are learned from, with a store on the disk",
     "engine/test_abandoned.py": "time-outs are waited for",
-    "learning/playbook/test_bootstrap.py": "whole folders of sessions are read",
     "engine/test_lanes.py": "folders that hang are waited for",
     "learning/test_spine.py": "whole sessions are learned from, with a store on the disk",
     "engine/test_reconnect.py": "thousands of sessions are looked through",
