@@ -10,7 +10,7 @@ from harness.hosts.claude_code import ClaudeCode
 from harness.hosts.claude_code_tui import ClaudeTui
 from harness.hosts.codex import hooked, said_by, session_of, shell
 from harness.hosts.codex import write as codex_write
-from harness.hosts.opencode import OpencodeServe
+from harness.hosts.opencode import OpencodeServe, opencode_run
 from harness.machine.processes import of_a_check
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import Sandbox
@@ -64,6 +64,20 @@ def test_opencode(serve: tuple[OpencodeServe, Daemon], llm: ModelServer) -> None
     assert (done["proof"]["command"], done["proof"]["exit"], done["proof"]["state"]) == (CHECK, 0, "passed")
     host.wait_toast(f"Task complete, proved by `{CHECK}`")
     assert not of_a_check(host.box.project)
+
+
+def test_the_gate_of_opencode_run(box: Sandbox, llm: ModelServer) -> None:
+    """The run ends only when the check passed: what failed came before its only idle."""
+    calc = str(box.project / "calc.py")
+    llm.script(bash(CHECK), write(calc, BAD), text(CLAIM), write(calc, GOOD), text(DONE))
+    with proving(box, llm) as daemon:
+        ran = opencode_run(box, llm.url, REQUEST)
+        assert ran.returncode == 0, ran
+        assert ran.stdout.index(CLAIM) < ran.stdout.index(DONE), ran.stdout + daemon.new_log()
+        session = llm.of("main")[0].session
+        done = daemon.wait_verdict(session, "complete")
+        assert (done["proof"]["command"], done["proof"]["state"]) == (CHECK, "passed")
+        assert "test_add" in llm.of("main", session)[3].prompt
 
 
 def test_esc_in_opencode(serve: tuple[OpencodeServe, Daemon], llm: ModelServer) -> None:
