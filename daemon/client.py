@@ -43,7 +43,7 @@ class _Socket(socket.socket):
         return super().recv_into(*args, **kwargs)
 
     def _wait(self, wake: socket.socket) -> None:
-        """Until the daemon sent something. Whatever a handler raises ends it."""
+        """Until the daemon sent something. An error of a handler ends it."""
         poll, timeout = select.poll(), self.gettimeout()
         for end in (self, wake):
             poll.register(end, select.POLLIN)

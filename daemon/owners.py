@@ -1,7 +1,7 @@
 """Whose a socket is: the checks that the daemon and its clients share, before a byte goes out.
 
 It imports hardly anything, because `reflectd line` runs at each prompt: ``typing`` alone would take a tenth
-of its time. It changes nothing on the disk. Whatever is not this user's alone is a ``UserError`` that says
+of its time. It changes nothing on the disk. A path that is not this user's alone is a ``UserError`` that says
 what to do.
 """
 

@@ -48,7 +48,7 @@ def read(value: Mapping[str, Any]) -> Judging:
 
 
 def who_judges(host: str, judging: Judging) -> str:
-    """Who judges; for the rules and for nobody also why, and what to do."""
+    """The judge in words; for the rules and for nobody also why, and what to do."""
     if not judging.asked:
         return f"nobody ({missing(host, judging.chosen)})"
     who = names(judging)

@@ -243,8 +243,8 @@ def asked(question: str, refusal: str) -> bool:
 
 
 def insisted(question: str, more: Callable[[], str] | None = None) -> bool:
-    """Whether the person says yes, asked until the answer is one; Enter is no. ``more``: what ``?`` shows.
-    Raises ``EOFError`` and ``KeyboardInterrupt``.
+    """Says whether the person says yes, asked until the answer is one; Enter is no. ``more``: what ``?``
+    shows. Raises ``EOFError`` and ``KeyboardInterrupt``.
     """
     while True:
         answer = input(question).strip().lower()

@@ -99,7 +99,7 @@ def account_of(purpose: str) -> Account:
 
 
 class Judging(NamedTuple):
-    """Who judges the sessions of one host.
+    """The judges of one host's sessions.
 
     ``setting`` decided it, with the value ``chosen``. ``asked``: the providers, best first; empty when the
     chosen one is not there.
@@ -111,8 +111,8 @@ class Judging(NamedTuple):
 
 
 def judging(settings: Settings, host: str, there: Collection[str], *, lends: bool) -> Judging:
-    """Who judges the sessions of ``host``. ``there``: the providers that are set up. ``lends``: whether the
-    host asks its own models for us. ``auto`` takes none that was chosen for another host.
+    """The judges of the sessions of ``host``. ``there``: the providers that are set up. ``lends``: whether
+    the host asks its own models for us. ``auto`` takes none that was chosen for another host.
     """
     setting, chosen = settings.judge.of(host)
     others = {provider for other, (_, provider) in settings.judge.own.items() if other != host}

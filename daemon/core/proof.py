@@ -20,7 +20,7 @@ class Known(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes it the same check, whoever chose it."""
+        """The same for the same check, from every source."""
         return self.command, self.folder
 
     @property

@@ -51,7 +51,7 @@ class Judgement(Struct, frozen=True):
 
 
 class JudgedBy(Struct, frozen=True):
-    """Who judged. ``cost`` is in USD, None when unknown."""
+    """The judge. ``cost`` is in USD, None when unknown."""
 
     provider: str = "rules"
     model: str = ""

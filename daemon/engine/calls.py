@@ -114,8 +114,8 @@ class Models:
         self._budget = Budget(ledger.Ledger(db), clock, estimate_usd)
 
     def calls(self, settings: Settings, keys: Keys, folder: Path, provider: Provider | None = None) -> Calls:
-        """Who is asked. ``folder``: where a judge that is a program runs. ``provider``: asked before all
-        others.
+        """The providers and how they are asked. ``folder``: where a judge that is a program runs.
+        ``provider``: asked before all others.
 
         With a ``provider`` (a test's) only the rules are asked beside it.
         """

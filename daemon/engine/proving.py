@@ -49,8 +49,8 @@ FOLDER: Final = "proof"  # in the state folder
 
 
 class _Wanted(Struct, frozen=True):
-    """What to run for one turn. ``ran``: the agent's own runs in this task; ``written``: the files that the
-    agent wrote; ``end``: when the last run must be over (monotonic seconds).
+    """The checks to run for one turn. ``ran``: the agent's own runs in this task; ``written``: the files that
+    the agent wrote; ``end``: when the last run must be over (monotonic seconds).
     """
 
     case: Case
@@ -159,8 +159,8 @@ class Proving:
     def _look(
         self, formed: Formed, s: Session, settings: Settings, end: float
     ) -> tuple[list[Statement], _Wanted | None]:
-        """What is learned from the agent's own runs, and what may be run for this turn: None where no run can
-        decide, no code was written, or the agent's own run proves it already. Blocks: in a thread.
+        """Statements that keep the agent's own checks, and the checks to run for this turn: None where no run
+        can decide, no code was written, or the agent's own run proves it already. Blocks: in a thread.
         """
         from ..evidence.collect import read
         from ..proof.choice import is_proved, planned, refused, run_by_agent
@@ -357,7 +357,7 @@ class Proving:
 
 
 def wants(formed: Formed) -> bool:
-    """Whether a run can decide this opinion."""
+    """Says whether a run can decide this opinion."""
     from ..proof.outcome import wants_a_run
 
     opinion = formed.opinion

@@ -1,4 +1,5 @@
-"""Who is judged and when, and one judged round: guard, read, guard, judge, guard, decide, commit.
+"""Decides which session is judged and when, and judges one round: guard, read, guard, judge, guard, decide,
+commit.
 
 Of a session at most one judgement runs; what comes meanwhile sets one more (I3). A human message, a busy
 agent, an abort, the off switch or a deletion cancels a judgement under way. Guards are asked three times: on

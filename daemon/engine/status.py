@@ -92,7 +92,7 @@ def waiting(world: World, now_ms: int) -> list[Session]:
 
 
 def judging_object(world: World, host: str, settings: Settings) -> dict[str, Any]:
-    """Who judges the sessions of a host, with the settings that count there."""
+    """The judge of a host's sessions, with the settings that count there."""
     found = Judging(*settings.judge.of(host), world.calls.judges.get(host, ()))
     return in_force(settings, found)._asdict()
 

@@ -296,7 +296,7 @@ class Trust:
 
 
 def trusts_command(trust: Trust, directory: str | Path, command: str) -> bool:
-    """Whether the person trusts this check of the project's file (``proof.command``), word for word."""
+    """Says whether the person trusts this check of the project's file (``proof.command``), word for word."""
     return trust.trusts(command_place(directory), {"proof.command": command})[0]
 
 

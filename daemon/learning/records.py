@@ -345,10 +345,10 @@ def change_named(name: str) -> tuple[str, int] | None:
 
 
 def report(db: Reads, project: str) -> Json:
-    """What the verdicts say, and no more. ``records``: of each point and lesson that was given here
-    ``{"id", "kind", "with", "without"}``, the first verdicts of tasks whose session was given it, and of the
-    others since it was first given. A side is ``{"tasks", "complete", "low", "high"}``, with the 95 %
-    interval of the share. ``shows``: in words.
+    """The verdicts with and without each point and lesson. ``records``: of each point and lesson that was
+    given here ``{"id", "kind", "with", "without"}``, the first verdicts of tasks whose session was given it,
+    and of the others since it was first given. A side is ``{"tasks", "complete", "low", "high"}``, with the
+    95 % interval of the share. ``shows``: in words.
     """
     return {
         "records": [

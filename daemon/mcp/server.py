@@ -1,7 +1,7 @@
 """``reflectd mcp``: the memory for any client of the Model Context Protocol, over stdin and stdout (AC-2.6.3,
 AC-2.6.4).
 
-A thin bridge. What is stored, searched and judged is the daemon's; the two tools that ask a model are
+A thin bridge. The daemon stores, searches and judges; the two tools that ask a model are
 ``reflectd.api.memory``. All of it is about one project, that of the folder in which the client started the
 server: nothing of another project is read or written. The server ends when its client closes the pipe or is
 gone. It needs the extra ``[mcp]``. A tool that can't do its work answers with an error in words for the
@@ -86,7 +86,7 @@ class Bridge:
         return list((await self._of("/v1/features/memory/search", **fields))["episodes"])
 
     async def get_verdict(self, session: str = "") -> Json:
-        """What reflectd found about a session of this project: is its task done, with the evidence. Without a
+        """The newest verdict on a session of this project: is its task done, with the evidence. Without a
         session: the newest one.
         """
         found = await self._of("/v1/why", session=session)
@@ -104,11 +104,11 @@ class Bridge:
         return await self.search_episodes(query, min_similarity, top_k)
 
     async def playbook(self) -> Json:
-        """What works in this project, as agents learned it."""
+        """The points of this project's playbook: experience that works here."""
         return await self._of("/v1/features/playbook/points")
 
     async def rules(self) -> Json:
-        """What the person wants in this project: the rules and preferences that they approved."""
+        """The person's wishes for this project: the rules and preferences that they approved."""
         return {"project": self._project, "rules": await asyncio.to_thread(self._rules)}
 
     async def _of(self, route: str, **fields: object) -> Json:

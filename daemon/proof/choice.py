@@ -242,7 +242,7 @@ def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
 
 
 def _prepares(step: Step) -> bool:
-    """Whether a step sets up the shell or builds, and the check is not run where it fails."""
+    """Says whether a step sets up the shell or builds, and the check is not run where it fails."""
     _, name = _program(step)
     if step.outputs or step.body or step.after not in {"&&", ";"}:
         return False
@@ -273,7 +273,7 @@ def _placed(script: str) -> list[tuple[Step, int]]:
 
 
 def _only_cuts(after: Sequence[tuple[Step, int]]) -> bool:
-    """Whether the steps of the pipe behind the check only shorten what it printed."""
+    """Says whether the steps of the pipe behind the check only shorten what it printed."""
     for step, _ in after:
         if not step.words or step.words[0].rsplit("/", 1)[-1] not in _CUTS:
             return False
@@ -291,8 +291,8 @@ def _below(cwd: str | None, directory: str) -> str | None:
 
 
 def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: str) -> tuple[Known, ...]:
-    """What to run, in this order: a narrow check of this task that is about all the edits, then the whole
-    suite; without a suite a narrow one of an earlier task. Empty when no known check covers the edits.
+    """The checks to run, in this order: a narrow check of this task that is about all the edits, then the
+    whole suite; without a suite a narrow one of an earlier task. Empty when no known check covers the edits.
     ``known``: the latest last.
     """
     edited = [w.path for w in work.writes if not is_prose(w.path)]
@@ -314,7 +314,7 @@ def planned(known: Sequence[Known], ran: Sequence[Ran], work: Work, directory: s
 
 def _place(k: Known, directory: str) -> str | None:
     """The folder that a check is about: its own, or the one that an option names (``make -C web test``).
-    None when that is not in the project. What a person named is about the project.
+    None when that is not in the project. A check that a person chose is about the project.
     """
     place = k.folder
     if k.source != "agent":
@@ -346,13 +346,13 @@ def _is_whole(check: Check) -> bool:
 
 
 def _is_all(path: str) -> bool:
-    """Whether a path stands for all tests: a folder of them, or a script that is called after no part."""
+    """Says whether a path stands for all tests: a folder of them, or a script named after no part."""
     return path.rstrip("/") in _FOLDERS or (bool(re.search(r"\.\w+$", path)) and _stem(path) in _ALL)
 
 
 def _names_edits(check: Check, edited: Sequence[str]) -> bool:
-    """Whether a run of some tests is about all files that were edited: it reaches the test that was edited,
-    or one that is called after the file.
+    """Says whether a run of some tests is about all files that were edited: it reaches the test that was
+    edited, or one that is called after the file.
     """
     if check.kind != "test" or not check.paths or check.filters:
         return False
@@ -379,8 +379,8 @@ def _stem(path: str) -> str:
 
 
 def is_proved(plan: Sequence[Known], ran: Sequence[Ran], work: Work, directory: str) -> bool:
-    """Whether the agent itself ran the last of the plan after its last edit, and it passed by its own exit
-    code.
+    """Says whether the agent itself ran the last of the plan after its last edit, and it passed by its own
+    exit code.
     """
     if not plan or work.blind_writes or work.delegated:
         return False

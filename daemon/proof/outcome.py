@@ -1,4 +1,4 @@
-"""What a run of the project's check means for the verdict: evidence like the agent's own. Pure."""
+"""Makes a run of the project's check part of the verdict: evidence like the agent's own. Pure."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def judged(before: Judgement | None, end: Ended, row: Row) -> Judgement | None:
 
 
 def wants_a_run(judgement: Judgement | None, case: Case, *, no_proof: bool) -> bool:
-    """Whether a run of the check can decide: the turn counts as done, nobody could judge it, or all that is
-    missing is a check that did not run after the last edit, or whose outcome nobody saw.
+    """Says whether a run of the check can decide: the turn counts as done, nobody could judge it, or all that
+    is missing is a check that did not run after the last edit, or whose outcome nobody saw.
     """
     if judgement is None:
         return no_proof

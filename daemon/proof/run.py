@@ -70,7 +70,7 @@ class Ran(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """What is written down about a run while it lasts. ``place``: a worktree of ours, ``repository``: whose
+    """The record of a run while it lasts. ``place``: a worktree of ours, ``repository``: whose
     it is; both "" without one.
     """
 
@@ -224,7 +224,7 @@ class _Output(threading.Thread):
 
     @property
     def text(self) -> str:
-        """What was kept, as text."""
+        """The kept output as text."""
         with self._lock:
             head, tail = bytes(self._head), b"".join(self._tail)
         gap = f"\n({self._dropped} bytes are left out)\n".encode() if self._dropped else b""
@@ -259,7 +259,7 @@ def _marked(entry: str) -> list[int]:
 
 
 def _runs(place: Path) -> bool:
-    """Whether it is no zombie, which can't be killed again."""
+    """Says whether it is no zombie, which can't be killed again."""
     return (place / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 

@@ -126,8 +126,9 @@ def _ignored(folder: Path, top: Path, written: Collection[str]) -> list[str]:
 
 
 def differs(before: State, after: State, written: Collection[str]) -> bool:
-    """Whether the project's files are others than before: the commit, a file in git's index, or one that the
-    agent wrote (``written``: the ends of their paths). What a check leaves behind otherwise is no change.
+    """Says whether the project's files are others than before: the commit, a file in git's index, or one that
+    the agent wrote (``written``: the ends of their paths). Other files that a check leaves behind are no
+    change.
     """
     if before.git != after.git or before.head != after.head:
         return True
@@ -212,7 +213,7 @@ def _copy(top: Path, place: Path) -> None:
 
 
 def _through_link(folder: Path, name: str) -> bool:
-    """Whether a folder on the way to ``name`` is a link, which may lead anywhere."""
+    """Says whether a folder on the way to ``name`` is a link, which may lead anywhere."""
     parts = name.split("/")
     return any((folder / "/".join(parts[:i])).is_symlink() for i in range(1, len(parts)))
 

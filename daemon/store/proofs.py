@@ -88,7 +88,7 @@ def ended(project: str, task: str, known: Known, outcome: str, marks: Sequence[s
 def ran(
     identity: str, project: str, session: str, task: str, end: Ended, files: str, after: str
 ) -> Statement:
-    """What a run of reflectd showed. ``files``, ``after``: digests of the files before and after it.
+    """Stores the result of a run. ``files``, ``after``: digests of the files before and after it.
     Its time is that of ``spent``.
     """
     proof = end.proof

@@ -202,7 +202,7 @@ def _started_by_service(socket: Path) -> int:
 
 
 def _awaited(look: Callable[[], T | None], seconds: float, late: str) -> T:
-    """What ``look`` finds within so many seconds. Raises ``Unavailable`` with the words ``late``."""
+    """The result of ``look`` within so many seconds. Raises ``Unavailable`` with the words ``late``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = look()

@@ -267,7 +267,7 @@ def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) 
 
 
 def _judges(status: Json) -> list[Row]:
-    """Who judges each host's sessions; one line where it is the same for all."""
+    """The judge of each host's sessions; one line where it is the same for all."""
     told = {HOSTS.get(h, h): who_judges(h, read(found)) for h, found in status["judges"].items()}
     if len(set(told.values())) == 1:
         return [("judge", next(iter(told.values())))]

@@ -444,7 +444,7 @@ def providers(about: About) -> Iterator[Check]:
 
 
 def judges(about: About) -> Iterator[Check]:
-    """Who judges the sessions of each host: as the running daemon says, else as the settings say."""
+    """The judge of each host's sessions: as the running daemon says, else as the settings say."""
     used = {host: bool(agents.loads(about.env, host, Path.cwd())) for host in HOSTS} | {"opencode": True}
     running = {host: read(j) for host, j in ((about.status or {}).get("judges") or {}).items()}
     for host, wanted in found(about.settings, about.env, by_host=about.by_host).items():

@@ -57,7 +57,7 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
 
 
 def judge_name(judge: str) -> str:
-    """Who judged, for a person."""
+    """The judge, in words for a person."""
     return "the fixed rules, for free" if judge == "offline" else PROVIDERS.get(judge, judge)
 
 

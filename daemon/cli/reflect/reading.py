@@ -3,8 +3,8 @@ opencode's sessions, page by page, through the daemon and an opencode that is op
 
 opencode keeps its sessions in a database of its own, so only opencode reads them. Of each session come its
 human messages, each with the agent's answer before it. The place where the last scan stopped is kept as a
-cursor. What was found is kept every few seconds, so an end at any time loses nothing and little memory is
-needed. A file that can't be read is told of and skipped.
+cursor. The messages found so far are kept every few seconds, so an end at any time loses nothing and little
+memory is needed. A file that can't be read is told of and skipped.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def decided(name: str, args: argparse.Namespace) -> int:
 
 
 def _asked(decisions: Decisions, p: Proposal, *more: Choice, why: str = "") -> Outcome | None:
-    """Ask one question, and do what is answered; None for one of ``more``, which decide nothing. What
-    contradicts a new rule is asked about next.
+    """Ask one question, and do what is answered; None for one of ``more``, which decide nothing. Rules
+    that contradict a new one are asked about next.
     """
     _print([*lines(p), *_goes_to(decisions, p)])
     letters = {LETTERS[answer]: (answer, label, note) for label, (answer, note) in answers(p).items()}

@@ -1,7 +1,7 @@
 """``reflectd reflect status`` and ``history``: the journal, what is suggested, every rule, and each change.
 
-They change nothing. What contradicts a rule since it was learned is shown; nothing follows from it by itself.
-A journal that can't be used is told of; the next change keeps it aside.
+They change nothing. Messages that contradict a rule since it was learned are shown; nothing follows from them
+by itself. A journal that can't be used is told of; the next change keeps it aside.
 """
 
 from __future__ import annotations

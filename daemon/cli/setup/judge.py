@@ -1,4 +1,4 @@
-"""Who shall judge Claude Code's sessions: the last question of ``reflectd setup``, and ``--judge``.
+"""Asks for the judge of Claude Code's sessions: the last question of ``reflectd setup``, and ``--judge``.
 
 Claude Code lends its model to no hook, so the person chooses. The answer is one setting,
 ``judge.claude_code``, and where it needs them the name of the key's variable, the address and the model. A

@@ -242,7 +242,7 @@ def _asked(
 
 
 def _may_prove() -> bool:
-    """Whether a project's own check may be run. Raises ``EOFError`` and ``KeyboardInterrupt``."""
+    """Asks whether a project's own check may be run. Raises ``EOFError`` and ``KeyboardInterrupt``."""
     say(
         "\nMay reflectd run a project's own check, such as `make test`, before a turn counts as done? Only a "
         "command that you chose or that an agent ran there before; `reflectd proof` lists them."
@@ -386,7 +386,7 @@ def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
 
 
 def _judging(host: str, env: Mapping[str, str], state: Written) -> Judging | str:
-    """Who judges the sessions of a host, or why nobody can say it: a key file that can't be read."""
+    """The judge of a host's sessions, or why nobody can say it: a key file that can't be read."""
     try:
         return state.problem or found(state.settings, env, by_host=True)[host]
     except UserError as error:

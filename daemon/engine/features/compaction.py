@@ -1,7 +1,7 @@
 """After the host summarised a session's context: look when it is idle, ask once, act once.
 
 The look is put off while the session works: every 15 s, five times, then after 60 s (I32). A person who types
-ends it. Whatever fails, nothing is sent. A host that can't be prompted unasked is given the task as facts
+ends it. After any failure nothing is sent. A host that can't be prompted unasked is given the task as facts
 when it asks what to read after the compaction.
 """
 

@@ -32,7 +32,9 @@ class _Change(Struct):
 
 
 class Proofs(Feature):
-    """What `reflectd proof` changes. The runs themselves are part of each judgement (``engine/proving``)."""
+    """Carries out the changes of `reflectd proof`. The runs themselves are part of each judgement
+    (``engine/proving``).
+    """
 
     name: ClassVar = "proof"
 

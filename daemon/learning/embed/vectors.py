@@ -140,7 +140,7 @@ class Embeddings:
             await made.close()
 
     async def _model(self) -> Embedder | None:
-        """The same one for everybody. Who gives up waiting does not end the making."""
+        """The same one for everybody. A caller that gives up waiting does not end the making."""
         if self._making is None or (self._making.done() and self._making.exception() is not None):
             self._making = asyncio.ensure_future(asyncio.to_thread(self._make))
         return await asyncio.shield(self._making)

@@ -402,7 +402,7 @@ def lapse(now: int) -> list[Statement]:
 
 
 def author() -> str:
-    """Who learns here, for others."""
+    """The name of this person, for others."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a process without a user in the machine's list

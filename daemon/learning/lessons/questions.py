@@ -150,8 +150,8 @@ def what_went_wrong(
     rules: str = "",
     whole: bool = False,
 ) -> Question[str]:
-    """What went wrong, and what to do next time? ``rules``: the template of the system prompt. ``whole``: a
-    reply without ``Lesson:`` is a lesson as a whole; else it breaks the form.
+    """Asks for the problem and the lesson of a bad task. ``rules``: the template of the system prompt.
+    ``whole``: a reply without ``Lesson:`` is a lesson as a whole; else it breaks the form.
     """
     slots = _case(query, context, answer) | {
         "reward_score": f"{reward:.2f}",

@@ -8,7 +8,7 @@ vouches for.
 A look back works only on what was judged and waits in the store: it reads no host, prompts nobody and makes
 no session busy. Each step is stored before the next one: the reflector's answer as the job's cursor; then, in
 one transaction, what is to change and which texts are kept apart; then the file. So
-kill -9 between any two of them loses nothing and does nothing twice. Whatever fails leaves the playbook as it
+kill -9 between any two of them loses nothing and does nothing twice. A failure leaves the playbook as it
 was. Without a model, or over the limit on spending, the cases wait, and lapse after seven days.
 """
 
@@ -561,7 +561,7 @@ async def similar(
 ) -> list[tuple[str, str]]:
     """The names of two points each whose cosine is at least ``least``, for the curator to decide. Two that a
     person approved (``kept``) are no pair: neither would go. Without a model for embeddings, and when it
-    fails or takes too long, there are none. Whatever blocks is done in a thread.
+    fails or takes too long, there are none. Blocking work is done in a thread.
     """
     if len(points) < 2:
         return []

@@ -7,8 +7,8 @@ A playbook is a plain dict, as the file ``playbook.json`` has it::
 
 The five sections are always there, in their order. ``migrated`` makes this form of anything that was ever
 written as a playbook: a flat list ``key_points``, bare texts, points with a ``score``. Fields that it does
-not know stay. What is no playbook at all is a ``ValueError``. Counting and pruning change the playbook that
-they are given; what could not be used is returned, a line each.
+not know stay. An object that is no playbook at all is a ``ValueError``. Counting and pruning change the
+playbook that they are given; what could not be used is returned, a line each.
 
 A curator answers with objects that have ``type``, and
 

@@ -6,7 +6,7 @@ The file is ``.reflection/playbook.json``, unless a person names another one for
 folder on the way to it may be a link: a clone may ship one that leads out. The home folder and ``/`` have no
 playbook. A file that is no playbook is renamed to ``playbook.json.corrupt-<ms>`` at the next change.
 
-What reflectd knows of it and does not write into it is in the state folder, in ``known.json`` (0600, replaced
+Facts about it that are not written into it are in the state folder, in ``known.json`` (0600, replaced
 as a whole; one that can't be used counts as empty and is renamed at the next write): the highest number that
 was given to a name of each kind, so that no name is given twice, also after its point was removed; and the
 texts that a person approved, as digests. ``playbook.json`` may come with a clone, so it can't say that.
@@ -326,7 +326,7 @@ class ProjectPlaybook:
 
     def view(self, confirmed: Collection[str]) -> View:
         """Read it. A point is known when its text is (by digest): a person approved it, or it is one of
-        ``confirmed``, which sessions showed to be true. Whatever else stands in the file reaches no model. Of
+        ``confirmed``, which sessions showed to be true. Other members of the file reach no model. Of
         more than ``MOST_KNOWN`` the best stay: looking at a text takes a while.
         """
         loaded, known = self.read(), self.known()

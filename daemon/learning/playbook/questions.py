@@ -1,4 +1,4 @@
-"""What a session did, and what a model is asked about it and its playbook. Pure.
+"""The work of a session, and the questions to a model about it and its playbook. Pure.
 
 A stretch is what a session did from one look back to the next. A judged turn is a stretch of one turn
 (``of_case``), and waits as such in the store. Turns of one task hold each other: a later case of a task shows

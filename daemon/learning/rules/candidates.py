@@ -2,7 +2,7 @@
 
 Nothing here reads words. The seed's keywords (TR3), a refused tool call, Esc, and the same text in a second
 session only decide which texts a person is shown first; a model is given all of them. Texts are kept by their
-words, so the same words in five sessions are one candidate with five sightings. What became of a text is kept
+words, so the same words in five sessions are one candidate with five sightings. The outcome of a text is kept
 with it: the same words later count in its signal, and nobody is asked again. All text is redacted.
 """
 
@@ -137,7 +137,7 @@ def merged(more: Mapping[str, Candidate], known: Mapping[str, Candidate]) -> dic
 
 
 def quotes_of(candidates: Iterable[Candidate], signal: str) -> list[Json]:
-    """What was said of a signal: of different sessions, the newest ones, oldest first."""
+    """Quotes of a signal: of different sessions, the newest ones, oldest first."""
     found: dict[str, Json] = {}
     quotes = [c.quote() for c in candidates if c.became == signal]
     for quote in sorted(quotes, key=lambda q: str(q["day"]), reverse=True):

@@ -161,7 +161,7 @@ class ProjectJournal:
     # --- what a person typed -----------------------------------------------------------------------------
 
     def messages(self, journal: Journal) -> dict[str, Candidate]:
-        """What they typed, by key, and what became of it."""
+        """The person's messages by key, each with its outcome."""
         found = self.state.load("messages")
         same = found.get(CREATED) == journal.get("created", "")  # a new journal gave the same ids to others
         return stored(found, {signal["id"] for signal in journal["signals"]} if same else ())
