@@ -491,8 +491,9 @@ async def test_not_while_another_agent_works_there_by_another_name(make: Make) -
     await other.disconnect()
 
 
-async def test_two_projects_at_once_take_turns(make: Make) -> None:
-    """One check at a time; both turns are judged with their own."""
+@pytest.fixture
+async def waiting(make: Make) -> AsyncIterator[tuple[World, SimHost, Path]]:
+    """A check that runs until ``go`` is there, and a turn of another project whose check waits for it."""
     w = await make(ON)
     second = w.folder.parent / "second"
     git(w.folder.parent, "clone", "-q", str(w.folder), str(second))
@@ -507,38 +508,31 @@ async def test_two_projects_at_once_take_turns(make: Make) -> None:
     await other.types("ses_b", "Make add right")
     await other.works("ses_b", "All tests pass.", tools=(PASSED, write("calc.py")))
     await asyncio.sleep(0.3)
-    verdict = second / ".reflection" / "verdict_ses_b.json"
+    yield w, other, second / ".reflection" / "verdict_ses_b.json"
+    await other.disconnect()
+
+
+async def test_two_projects_at_once_take_turns(waiting: tuple[World, SimHost, Path]) -> None:
+    """One check at a time; both turns are judged with their own."""
+    w, _, verdict = waiting
     assert json.loads(verdict.read_text())["state"] == "judging"
     (w.folder / "go").touch()
     await w.settled()
     found = json.loads(verdict.read_text())
     assert (w.verdict()["proof"]["state"], found["proof"]["state"]) == ("passed", "failed")
-    await other.disconnect()
 
 
-async def test_an_agent_that_began_while_the_check_waited_for_its_turn(make: Make) -> None:
+async def test_an_agent_that_began_while_the_check_waited_for_its_turn(
+    waiting: tuple[World, SimHost, Path],
+) -> None:
     """It is looked for once more: nothing is run under it."""
-    w = await make(ON)
-    second = w.folder.parent / "second"
-    git(w.folder.parent, "clone", "-q", str(w.folder), str(second))
-    (w.folder / "test_calc.py").write_text(SLOW + TEST)
-    (second / "calc.py").write_text(BAD)
-    other = SimHost(str(second), w.clock, "host-2")
-    await other.connect(w.sim.daemon)
-    await w.turn(PASSED, write("test_calc.py"), settle=False)
-    await began(w)
-    w.llm.add(COMPLETE)
-    await other.create("ses_b")
-    await other.types("ses_b", "Make add right")
-    await other.works("ses_b", "All tests pass.", tools=(PASSED, write("calc.py")))
-    await asyncio.sleep(0.3)
+    w, other, verdict = waiting
     await other.create("ses_c")
     await other.types("ses_c", "Something else, here")
     (w.folder / "go").touch()
     await w.settled()
-    found = json.loads((second / ".reflection" / "verdict_ses_b.json").read_text())
+    found = json.loads(verdict.read_text())
     assert (found["state"], found["proof"]) == ("complete", None)
-    await other.disconnect()
 
 
 async def test_a_deleted_session_ends_its_check(make: Make) -> None:
