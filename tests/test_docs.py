@@ -95,7 +95,7 @@ def test_the_readme_names_the_measured_figures() -> None:
     assert told["unfinished turns that it found"] == found
     assert told['right when it said "incomplete"'] == precise
     assert waiting == "0 of 0"
-    assert f"On {turns} turns of authors who had not seen it" in README
+    assert f"On {turns} turns whose authors had seen neither rules" in README
     quiet = 1 - int(speaks.split()[0]) / int(turns)
     assert abs(quiet - 9 / 10) < 0.05, "quiet about nine turns of ten"
     right, said = (int(n) for n in re.findall(r"\d+", precise)[:2])

@@ -1,7 +1,7 @@
 """``reflectd proof``: the checks of this project that reflectd may run, and its runs.
 
 ``use`` chooses the project's check, ``forbid`` strikes one out, ``allow`` takes that back. Exit codes:
-0 done, 1 no daemon runs, or you said no, 2 no such check, or one that is never run.
+0 done, 1 no daemon runs, or you said no, 2 no such check, one that is never run, or no terminal to ask on.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
 from ..config import load_project, project_command
-from ..core.errors import UserError
+from ..core.errors import Unavailable, UserError
 from ..files.prompts import TRUST_FILE, Trust, trusts_command
-from .render import Paint, clock, plain, print_json, short
+from .render import Paint, clock, place, plain, print_json, short
 from .settings import add_action, database, here, load, look
-from .terminal import asked, say, show
+from .terminal import asked, attended, say, show
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..store.proofs import Command
 
 Json = dict[str, Any]
+STATUS_S = 2.0
 EPILOG = """examples:
   reflectd proof                   what may be run here, and what was run
   reflectd proof use 'make test'   the check of this project
@@ -33,12 +34,13 @@ EPILOG = """examples:
   reflectd config set proof.enabled true
 
 exit codes: 0 done, 1 no daemon runs, or you said no,
-2 no such check, or one that is never run"""
+2 no such check, one that is never run, or no terminal to ask on"""
 WHERE = {"person": "you chose it", "project": "the project names it", "agent": "an agent ran it"}
 STATES = {
     "passed": "passed", "failed": "failed", "failed_before": "failed, as before the task",
-    "tests_changed": "passed, with weaker tests", "flaky": "failed, then passed", "timed_out": "did not end",
-    "not_started": "could not run", "changed": "files changed meanwhile",
+    "tests_changed": "passed, tests or the check changed", "flaky": "failed, then passed",
+    "timed_out": "did not end",
+    "not_started": "could not run", "changed": "files changed meanwhile", "not_run": "was not run",
 }  # fmt: skip
 
 
@@ -66,13 +68,28 @@ def _list(args: argparse.Namespace) -> int:
     theirs = project_command(folder)
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     trusted = bool(theirs) and trusts_command(trust, folder, theirs)
+    in_force = settings.proof.enabled and _in_force(where)
     if args.json:
-        print_json(_as_json(settings, folder, known, ran) | {"project": theirs, "trusted": trusted})
+        more = {"project": theirs, "trusted": trusted, "in_force": in_force}
+        print_json(_as_json(settings, folder, known, ran) | more)
     else:
-        lines = _lines(settings, folder, known, ran, trusted=trusted)
-        lines[1:1] = [f"  ! {short(problem, 300)}" for problem in problems if "proof." in problem]
+        lines = _lines(settings, folder, known, ran, trusted=trusted, in_force=in_force)
+        told = [short(problem, 300) for problem in problems if "proof." in problem]
+        lines[1:1] = [line for text in told for line in Paint().row("  ! ", text)]
         show(lines, pager=not args.no_pager)
     return 0
+
+
+def _in_force(where: Paths) -> bool:
+    """Says whether a running daemon has proof on; where none runs, the next one will have it."""
+    from ..client import request
+    from ..paths import find_socket
+
+    try:
+        status = request(find_socket(where), "GET", "/v1/status", timeout_s=STATUS_S)
+    except Unavailable:
+        return True
+    return "proof" in status.get("features", {})
 
 
 def _known(where: Paths, folder: Path) -> tuple[list[Command], list[Ended]]:
@@ -118,17 +135,24 @@ def _refused(c: Command) -> str:
 
 
 def _lines(
-    settings: Settings, folder: Path, known: list[Command], ran: list[Ended], *, trusted: bool
+    settings: Settings,
+    folder: Path,
+    known: list[Command],
+    ran: list[Ended],
+    *,
+    trusted: bool,
+    in_force: bool,
 ) -> list[str]:
     from ..proof.choice import refused
 
     p, paint = settings.proof, Paint()
-    state = "on" if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
-    lines = [f"{paint('Proof', 'bold')} in {plain(str(folder))}: {state}"]
+    on = "on" if in_force else "on after `reflectd restart`"
+    state = on if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
+    lines = paint.row("", f"{paint('Proof', 'bold')} in {place(folder)}: {state}", "  ")
     if p.command:
         why = refused(p.command)
         note = f": never run: {why}" if why else ""
-        lines.append(f"  everywhere: `{short(p.command, 200)}` (proof.command){note}")
+        lines += paint.row("  ", f"everywhere: `{short(p.command, 200)}` (proof.command){note}")
     if theirs := project_command(folder):
         why = refused(theirs)
         note = (
@@ -138,7 +162,7 @@ def _lines(
             if trusted
             else "not trusted, so not run: `reflectd trust`"
         )
-        lines.append(f"  this project's settings name `{short(theirs, 200)}`: {note}")
+        lines += paint.row("  ", f"this project's settings name `{short(theirs, 200)}`: {note}")
     if not known:
         lines.append("  No check is known here yet. `reflectd proof use 'make test'` chooses one.")
         lines.append("  While proof is on, a check that an agent runs here is known from then on.")
@@ -150,7 +174,7 @@ def _lines(
         lines += ["", paint("Runs", "bold")]
     for e in ran[:10]:
         names = f": {short('; '.join(e.proof.tests), 100)}" if e.proof.tests else ""
-        text = f"`{short(e.proof.typed, 100)}` {STATES[e.proof.state]}, {e.proof.seconds:.0f} s{names}"
+        text = f"`{short(e.proof.typed, 100)}` {STATES[e.proof.state]}, {e.proof.took}{names}"
         lines += paint.row(f"  {clock(e.proof.at)}  ", text)
     return lines
 
@@ -166,9 +190,11 @@ def _change(args: argparse.Namespace) -> int:
         from ..proof.choice import refused
 
         if why := refused(command):
-            raise UserError(f"`{plain(command)[:200]}` is never run: {why}")
-        what = f"Let reflectd run `{plain(command)}` in {plain(str(folder))} when an agent says it is done?"
-        if not asked(what, "only a person at a terminal chooses what is run"):
+            raise UserError(f"`{plain(command)[:200]}` is never run: {why}" if command else "name a command")
+        if attended():
+            say(f"When an agent in {place(folder)} says that it is done, reflectd would run:")
+            say(f"  {plain(command)}")
+        if not asked("Let it?", "only a person at a terminal chooses what is run"):
             say("Nothing was changed.")
             return 1
     else:

@@ -30,7 +30,15 @@ class Known(Struct, frozen=True):
 
 
 ProofState = Literal[
-    "passed", "failed", "failed_before", "tests_changed", "flaky", "timed_out", "not_started", "changed"
+    "passed",
+    "failed",
+    "failed_before",
+    "tests_changed",
+    "flaky",
+    "timed_out",
+    "not_started",
+    "changed",
+    "not_run",
 ]
 
 
@@ -39,9 +47,10 @@ class Proof(Struct, frozen=True):
 
     ``exit``: its exit code, None when it did not end by itself. ``tests``: the names of the tests that
     failed. ``failed_before``: all of them failed before the task's first edit too. ``flaky``: it failed, then
-    passed. ``tests_changed``: it passed, but the task's edits made tests weaker. ``changed``: files changed
-    while it ran. ``at``: when it ended, epoch ms; a run is not repeated
-    while the files stay the same. ``place``: where it ran.
+    passed. ``tests_changed``: it passed, but the task's edits made tests weaker or changed the check itself.
+    ``changed``: files changed while it ran. ``not_run``: a run could have decided, and none was made;
+    ``reason`` says why. ``at``: when it ended, epoch ms; a run is not repeated while the files stay the same.
+    ``place``: where it ran.
     """
 
     command: str
@@ -52,6 +61,7 @@ class Proof(Struct, frozen=True):
     folder: str = ""
     place: Literal["folder", "worktree"] = "folder"
     at: int = 0
+    reason: str = ""
 
     @property
     def typed(self) -> str:
@@ -66,13 +76,19 @@ class Proof(Struct, frozen=True):
             "exit": self.exit,
             "seconds": self.seconds,
             "state": self.state,
+            **({"reason": self.reason} if self.reason else {}),
         }
+
+    @property
+    def took(self) -> str:
+        """How long it took, in words."""
+        return f"{self.seconds:.0f} s" if self.seconds >= 1 else "under 1 s"
 
     @property
     def text(self) -> str:
         """The run in words: ``proved by `make test`, exit 0, 41 s``."""
         run, failed = f"`{self.typed}`", some(self.tests)
-        took = f"{self.seconds:.0f} s" if self.seconds >= 1 else "under 1 s"
+        took = self.took
         match self.state:
             case "passed":
                 return f"proved by {run}, exit {self.exit}, {took}"
@@ -81,7 +97,9 @@ class Proof(Struct, frozen=True):
             case "failed_before":
                 return f"{run} fails as it did before the task's first edit{failed and f': {failed}'}"
             case "tests_changed":
-                return f"{run} passes, exit {self.exit}, {took}, but the edits made tests weaker: not proved"
+                return (
+                    f"{run} passes, exit {self.exit}, {took}, but tests or the check were changed: not proved"
+                )
             case "flaky":
                 return f"{run} failed, then passed: not proved{failed and f' ({failed})'}"
             case "timed_out":
@@ -90,6 +108,8 @@ class Proof(Struct, frozen=True):
                 return f"{run} could not run (exit {self.exit}): not proved"
             case "changed":
                 return f"files changed while {run} ran: not proved"
+            case "not_run":
+                return f"not proved: {self.reason}"
 
 
 def in_words(published: object) -> str:
@@ -99,7 +119,8 @@ def in_words(published: object) -> str:
     command, code, seconds = (published.get(name) for name in ("command", "exit", "seconds"))
     if not isinstance(command, str) or not isinstance(seconds, int | float):
         return ""
-    return Proof(command, code if isinstance(code, int) else None, seconds, published["state"]).text
+    code, reason = (code if isinstance(code, int) else None), str(published.get("reason", ""))
+    return Proof(command, code, seconds, published["state"], reason=reason).text
 
 
 def some(tests: tuple[str, ...]) -> str:

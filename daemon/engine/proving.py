@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 from .. import config
 from ..core.errors import ReflectdError, Unavailable
 from ..core.orders import ShowToast
-from ..core.proof import Known
+from ..core.proof import Known, Proof
 from ..core.settings import names
 from ..files.prompts import trusts_command
 from ..proof import tree
@@ -29,7 +28,7 @@ from ..store import proofs
 from .world import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Mapping, Sequence
 
     from ..core.proof import Ended
     from ..core.session import Session
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
 LEFT_S: Final = 5.0  # of the host's wait, for what follows from a run
 SHORTEST_S: Final = 5.0
+REASON: Final = 300  # characters of why no check was run
 FOLDER: Final = "proof"  # in the state folder
 
 
@@ -108,15 +108,14 @@ class Proving:
         end = begun + (within_s or world.limits(s).wait_s) - LEFT_S
         try:
             ended = await self._proved(formed, s, settings, end, instance)
-        except ReflectdError as e:
-            world.log.info("not proved", session=s.id, reason=str(e))
-            return formed
-        except OSError as e:
-            world.log.warning("not proved", session=s.id, reason=str(e))
-            return formed
+        except (ReflectdError, OSError) as e:
+            reason = str(e)[:REASON]
+            world.log.info("not proved", session=s.id, reason=reason)
+            none = Proof("", None, 0.0, "not_run", at=world.clock.now_ms(), reason=reason)
+            return replace(formed, opinion=replace(formed.opinion, proof=none))
         if ended is None:
             return formed
-        formed = await asyncio.to_thread(with_run, formed, ended)
+        formed = await asyncio.to_thread(with_run, formed, *ended)
         proof = formed.opinion.proof
         if proof is None or proof.state != "failed_before" or formed.opinion.judgement is None:
             return formed
@@ -128,8 +127,10 @@ class Proving:
 
     async def _proved(
         self, formed: Formed, s: Session, settings: Settings, end: float, instance: Instance | None
-    ) -> Ended | None:
-        """The run that decides; None where none is wanted or possible. Raises ``ReflectdError``."""
+    ) -> tuple[Ended, frozenset[str]] | None:
+        """The run that decides, and the files that the agent wrote; None where none is wanted or possible.
+        Raises ``ReflectdError``.
+        """
         world = self._world
         learned, wanted = await asyncio.to_thread(self._look, formed, s, settings, end)
         if learned:
@@ -151,8 +152,7 @@ class Proving:
             await self._clear()
             if (busy := await self._working_there(s)) is not None:  # it began while we waited
                 raise Unavailable(f"the agent of {busy} works in this folder")
-            self._tell(s, wanted.plan[0], instance)
-            return await self._run_all(wanted)
+            return await self._run_all(wanted, instance), wanted.written
         finally:
             self._one.release()
 
@@ -216,16 +216,16 @@ class Proving:
             text = f"Running `{known.command}` to see whether the task is done. Type a message to take over"
             instance.tell(ShowToast(s.id, text[:300], "info"))
 
-    async def _run_all(self, wanted: _Wanted) -> Ended | None:
+    async def _run_all(self, wanted: _Wanted, instance: Instance | None) -> Ended:
         """The plan, until something does not pass."""
         before, took = await self._state(wanted)
         wanted = replace(wanted, end=wanted.end - took)  # for the look afterwards
-        ended: Ended | None = None
         for known in wanted.plan:
             same = self.proofs.same(wanted.project, before.digest, known, self._left(wanted))
             if same is not None:
                 ended = await self._aged(wanted, same)
             else:
+                self._tell(wanted.session, known, instance)
                 ended = await self._run_one(wanted, known, before)
             if ended.proof.state != "passed":
                 break
@@ -305,7 +305,7 @@ class Proving:
         from ..proof.outcome import ended
 
         mark = identity()
-        seconds = self._seconds(wanted)
+        self._seconds(wanted)
         folder = Path(wanted.session.directory)
         written = Written(mark, 0, self._world.clock.now_ms(), known.command, str(folder / known.folder))
         in_tree = bool(commit) or wanted.settings.where == "worktree"
@@ -317,12 +317,12 @@ class Proving:
                 written = replace(written, place=str(place), repository=str(top))
                 self._files.write(written)
                 share = names(wanted.settings.share)
-                await _whole(asyncio.to_thread(tree.make, place, top, share, commit))
+                await _whole(asyncio.to_thread(tree.make, place, top, inside, share, commit))
                 folder = place / inside
             whole = place if in_tree else folder  # a folder of an older commit may be a link
             below = known.folder if not in_tree else f"{inside}/{known.folder}"
             where = await asyncio.to_thread(_inside, whole, below)
-            begun = self._world.clock.monotonic()
+            seconds, begun = self._seconds(wanted), self._world.clock.monotonic()
 
             def started(pid: int) -> None:
                 self._files.write(replace(written, pid=pid))
@@ -334,12 +334,21 @@ class Proving:
             if begun >= 0:
                 took = found.seconds if found is not None else self._world.clock.monotonic() - begun
                 self._world.later(proofs.spent(mark, self._world.clock.now_ms(), int(took * 1000)))
-            if written.place:
-                remove = partial(tree.remove, Path(written.place), written.repository)
-                await _whole(asyncio.to_thread(remove))
-            self._files.done(mark)
+            await self._cleaned(written)
         end = await asyncio.to_thread(ended, known, found, str(folder))
         return replace(end, proof=replace(end.proof, place="worktree" if in_tree else "folder"))
+
+    async def _cleaned(self, written: Written) -> None:
+        """Take the worktree of a run away. One that can't be removed stays written down, and the next start
+        of the daemon tries again.
+        """
+        try:
+            if written.place:
+                await _whole(asyncio.to_thread(tree.remove, Path(written.place), written.repository))
+        except (Unavailable, OSError) as e:
+            self._world.log.warning("a worktree stays", reason=str(e))
+        else:
+            self._files.done(written.id)
 
     def _seconds(self, wanted: _Wanted) -> float:
         """How long one run may take now. Raises ``Unavailable`` when nothing is left."""
@@ -364,12 +373,14 @@ def wants(formed: Formed) -> bool:
     return wants_a_run(opinion.judgement, formed.case, no_proof=opinion.no_proof)
 
 
-def with_run(formed: Formed, ended: Ended) -> Formed:
-    """The opinion with the run as evidence, and what follows from it."""
+def with_run(formed: Formed, ended: Ended, written: Collection[str] = ()) -> Formed:
+    """The opinion with the run as evidence, and what follows from it. ``written``: by the agent."""
     from ..proof import outcome
+    from ..proof.choice import defines
 
     case, opinion = formed.case, formed.opinion
-    if ended.proof.state == "passed" and case.evidence.of("tests_changed"):
+    own = case.evidence.of("tests_changed") or any(defines(ended.known.command, path) for path in written)
+    if ended.proof.state == "passed" and own:
         ended = replace(ended, proof=replace(ended.proof, state="tests_changed"))
     evidence, row = outcome.with_run(case.evidence, ended)
     judgement = outcome.judged(opinion.judgement, ended, row)
@@ -394,7 +405,7 @@ def _inside(folder: Path, below: str) -> Path:
     """
     where = Path(os.path.realpath(folder / below))
     if not where.is_dir() or not where.is_relative_to(os.path.realpath(folder)):
-        raise Unavailable(f"{folder / below} is no folder of the project")
+        raise Unavailable(f"there is no folder {below} where it would run")
     return where
 
 

@@ -227,7 +227,8 @@ def _complete(r: Round, found: Judgement) -> Decision:
     if not left and found.severity is not Severity.NONE:
         left = found.feedback
     proved = f", {r.proof.text}" if r.proof is not None and r.proof.state == "passed" else ""
-    unproved = f"; {r.proof.text}" if r.proof is not None and not proved else ""
+    silent = r.proof is None or proved or r.proof.state == "not_run"
+    unproved = f"; {r.proof.text}" if r.proof is not None and not silent else ""
     note = f"Task complete{proved}{f': {left}' if left else ''}{unproved}"
     after = settled(r.session, r.case.turn, "complete", "judged")
     return Decision(after, _verdict(r, "complete", found), _toast(r, note[:ITEM_CHARS], "success"))

@@ -85,6 +85,14 @@ _ALL: Final = frozenset(
         "all_tests",
     }
 )
+_DEFINED_IN: Final = {  # program -> the file that says what it runs
+    re.compile(program): re.compile(name)
+    for program, name in (
+        (r"g?make", r"(?:gnu)?makefile|.+\.mk"), (r"just", r"\.?justfile"), (r"task", r"taskfile\.ya?ml"),
+        (r"npm|pnpm|yarn|bun", r"package\.json"), (r"tox", r"tox\.ini"), (r"nox", r"noxfile\.py"),
+        (r"pytest|py\.test|python[\d.]*", r"pytest\.ini|tox\.ini"), (r"rake", r"rakefile"),
+    )
+}  # fmt: skip
 _NOT_ALONE: Final = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "for", "{", "(", "!", "case"}
 )
@@ -202,6 +210,21 @@ def test_file(command: str) -> str:
     if name == "java":
         return next((w for w in files if re.fullmatch(r"(?:\w+\.)*(?:Test\w*|\w*Tests?)", w)), "")
     return files[0] if files and (is_test(files[0]) or _TEST_NAMED.search(file_name(files[0]))) else ""
+
+
+def defines(command: str, path: str) -> bool:
+    """Says whether a file decides what this check runs: its Makefile, package.json, or a script that it is
+    and that is no test.
+    """
+    name = file_name(path).lower()
+    for step in steps(command):
+        words, program = _program(step)
+        if any(p.fullmatch(program) and f.fullmatch(name) for p, f in _DEFINED_IN.items()):
+            return True
+        scripts = [w.removeprefix("./") for w in words[: 2 if _INTERPRETER.fullmatch(program) else 1]]
+        if not is_test(path) and any("." in w and (path == w or path.endswith(f"/{w}")) for w in scripts):
+            return True
+    return False
 
 
 def _program(step: Step) -> tuple[tuple[str, ...], str]:

@@ -29,11 +29,18 @@ FIRST, LAST = 4, 16  # lines of the output in the evidence
 SENT: Final = 12  # lines of the output in the feedback
 CALL: Final = "P1"
 MARKS: Final = 50
+_ASKS: Final = re.compile(  # what a program prints that reads from a terminal and has none
+    r"EOFError: EOF when reading a line|/dev/tty: (?:No such device|Device not configured)"
+    r"|No such device or address: '/dev/tty'|the input device is not a TTY|stdin is not a (?:tty|terminal)",
+    re.IGNORECASE,
+)
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 
 
 def ended(known: Known, ran: Ran, directory: str) -> Ended:
-    """The run as a proof: passed, failed, timed out or not started. A check that ran no test started none."""
+    """The run as a proof: passed, failed, timed out or not started. A check that ran no test, or that
+    needs a terminal, started none.
+    """
     output = redact(clean(ran.output))
     check = replace(
         check_of(known.command, posixpath.join(directory, known.folder)), proves_pass=True, proves_fail=True
@@ -42,8 +49,8 @@ def ended(known: Known, ran: Ran, directory: str) -> Ended:
     state: ProofState
     if ran.why:
         state = ran.why
-    elif ran.exit is None:
-        state = "not_started"  # killed by a signal: nothing says by whom
+    elif ran.exit is None or (ran.exit and not found.tests and _ASKS.search(output)):
+        state = "not_started"  # killed by a signal, nothing says by whom; or it asked on a terminal
     elif found.result == "unknown":  # it printed a failure and ended with 0, or ran nothing
         state = "failed" if ran.exit == 0 and found.tests else "not_started"
     else:
@@ -99,11 +106,12 @@ def judged(before: Judgement | None, end: Ended, row: Row) -> Judgement | None:
     proof = end.proof
     if proof.state == "failed":
         what = f"`{proof.typed}` fails after the last edit (exit {proof.exit})"
+        ran = f"`{proof.typed}` after the last edit, and it fails (exit {proof.exit})"
         lines = "\n".join(end.lines[-SENT:])
         new = tuple(name for name in proof.tests if name not in end.old)
         names = f"\nFailed: {some(new)}" if new else ""
         names += f"\nFailed before your first edit too: {some(end.old)}" if end.old else ""
-        feedback = f"reflectd ran {what}.{names}" + (f"\nIts last lines:\n{lines}" if lines else "")
+        feedback = f"reflectd ran {ran}.{names}" + (f"\nIts last lines:\n{lines}" if lines else "")
         kept = tuple(m for m in before.missing) if before is not None and not before.complete else ()
         item = Missing(f"{what}{f': {some(new)}' if new else ''}", row.id)
         return Judgement(

@@ -116,11 +116,14 @@ class RunFiles:
                 run = Written(path.stem, 0, 0, "?", "")
             mark = path.stem  # by its own name: what is in it may be anything
             killed = kill_marked(mark)
-            if run.place:
-                with contextlib.suppress(Unavailable, OSError, ValueError, TypeError):
+            told = f"`{run.command}` in {run.folder}: {killed} processes ended"
+            try:
+                if run.place:
                     tree.remove(self.place(mark), str(run.repository))
-            self.done(mark)
-            found.append(f"`{run.command}` in {run.folder}: {killed} processes ended")
+                self.done(mark)
+            except (Unavailable, OSError, ValueError, TypeError) as e:  # the next start tries again
+                told += f"; {e}"
+            found.append(told)
         return found
 
 

@@ -42,12 +42,14 @@ _MADE: Final = frozenset(
 class State(Struct, frozen=True):
     """The files of a project at one moment. ``head``: the commit, "" without git. ``files``: what git calls
     changed or new (without git: all files), each with a digest of it. ``tracked``: those in git's index.
+    ``refs``: the branches and the stash, which a worktree shares.
     """
 
     git: bool
     head: str
     files: Mapping[str, str]
     tracked: frozenset[str] = frozenset()
+    refs: str = ""
 
     @property
     def digest(self) -> str:
@@ -107,7 +109,9 @@ def _look(folder: Path, written: Collection[str], reader: _Reader, depth: int) -
         raise Unavailable(f"more than {MOST_FILES} files of {top} are changed")
     files = {entry[3:]: f"{entry[:2]} {reader.digest(top / entry[3:], depth)}" for entry in entries}
     files |= {name: f"!! {reader.digest(top / name, DEEPEST)}" for name in _ignored(folder, top, written)}
-    return State(True, head, files, frozenset(e[3:] for e in entries if not e.startswith("??")))
+    branches = ("--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
+    refs = _git(top, "for-each-ref", *branches, check=False)
+    return State(True, head, files, frozenset(e[3:] for e in entries if not e.startswith("??")), refs)
 
 
 def _ignored(folder: Path, top: Path, written: Collection[str]) -> list[str]:
@@ -130,7 +134,7 @@ def differs(before: State, after: State, written: Collection[str]) -> bool:
     the agent wrote (``written``: the ends of their paths). Other files that a check leaves behind are no
     change.
     """
-    if before.git != after.git or before.head != after.head:
+    if (before.git, before.head, before.refs) != (after.git, after.head, after.refs):
         return True
     names = {n for n in {*before.files, *after.files} if before.files.get(n) != after.files.get(n)}
     tracked = before.tracked | after.tracked
@@ -153,9 +157,10 @@ def repository(folder: Path) -> tuple[Path, str]:
     return top, os.path.relpath(os.path.realpath(folder), top)
 
 
-def make(place: Path, top: Path, share: Collection[str], commit: str = "") -> None:
+def make(place: Path, top: Path, inside: str, share: Collection[str], commit: str = "") -> None:
     """Make a detached worktree at ``place``: of what is in ``top`` now, or of ``commit``. The folders of
-    ``share`` are links to those of ``top``. Raises ``Unavailable``; ``remove`` takes away what was made.
+    ``share`` are links to those of the project, which is at ``inside``. Raises ``Unavailable``; ``remove``
+    takes away what was made.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     if commit:
@@ -167,7 +172,7 @@ def make(place: Path, top: Path, share: Collection[str], commit: str = "") -> No
             _copy(top, place)
         except OSError as e:
             raise Unavailable(f"{top} can't be copied: {words(e)}") from e
-    for name in share:
+    for name in (os.path.normpath(f"{inside}/{each}") for each in share if _is_plain(each)):
         source, link = top / name, place / name
         if not _is_plain(name) or _through_link(place, name):
             continue
@@ -177,10 +182,15 @@ def make(place: Path, top: Path, share: Collection[str], commit: str = "") -> No
 
 
 def remove(place: Path, top: str) -> None:
-    """Take the worktree away, and its entry in the repository. Never follows a link."""
+    """Take the worktree away, and its entry in the repository, also what its check made read-only. Never
+    follows a link. Raises ``Unavailable``.
+    """
     with contextlib.suppress(Unavailable):
         _git(Path(top), "worktree", "remove", "--force", "--force", str(place))
     if os.path.lexists(place):
+        for folder, _, _ in os.walk(place):  # top down: each is opened before its own folders are read
+            with contextlib.suppress(OSError):
+                Path(folder).chmod(0o700)
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(Unavailable, OSError):
             kept = Path(_git(Path(top), "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
@@ -194,22 +204,34 @@ def remove(place: Path, top: str) -> None:
 
 
 def _copy(top: Path, place: Path) -> None:
-    listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    names = list(dict.fromkeys(name for name in listed if name))
-    if len(names) > MOST_FILES:
-        raise Unavailable(f"{top} has more than {MOST_FILES} files")
-    for name in names:
-        source, target = top / name.rstrip("/"), place / name.rstrip("/")
-        if not os.path.lexists(source) or _through_link(top, name.rstrip("/")):  # git calls that deleted
+    """Copy what git knows and what is new, of repositories inside too, within the limits of one worktree."""
+    left, state = ALL_BYTES, Path(os.path.realpath(place.parent.parent))
+    for n, name in enumerate(_names(top, state if state.is_relative_to(top) else None, 0)):
+        source, target = top / name, place / name
+        if not os.path.lexists(source) or _through_link(top, name):  # git calls that deleted
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mode = source.lstat().st_mode
-        if stat.S_ISDIR(mode):  # a submodule, or a repository inside
-            shutil.copytree(
-                source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git")
-            )
-        elif stat.S_ISLNK(mode) or stat.S_ISREG(mode):
+        found = source.lstat()
+        left -= found.st_size
+        if n >= MOST_FILES or left < 0:
+            raise Unavailable(f"{top} has more than {MOST_FILES} files or {ALL_BYTES // 10**6} MB to copy")
+        if stat.S_ISLNK(found.st_mode) or stat.S_ISREG(found.st_mode):
+            target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _names(top: Path, state: Path | None, depth: int) -> Iterator[str]:
+    """The files of a repository, tracked and new, and those of repositories inside it, but for those in our
+    own ``state`` folder.
+    """
+    listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    for name in dict.fromkeys(name.rstrip("/") for name in listed if name):
+        path = top / name
+        if state is not None and path.is_relative_to(state):
+            continue
+        if path.is_symlink() or not path.is_dir():
+            yield name
+        elif depth < DEEPEST and os.path.lexists(path / ".git"):  # a submodule, or a repository inside
+            yield from (f"{name}/{below}" for below in _names(path, state, depth + 1))
 
 
 def _through_link(folder: Path, name: str) -> bool:

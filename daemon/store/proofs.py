@@ -56,9 +56,9 @@ def learn(project: str, known: Sequence[Known], at: int) -> list[Statement]:
 
 
 def choose(project: str, known: Known, at: int) -> list[Statement]:
-    """A person chose the check of this project; the one chosen before counts as run by an agent."""
+    """A person chose the check of this project, in place of the one chosen before."""
     return [
-        ("UPDATE proof_commands SET source = 'agent' WHERE project = ? AND source = 'person'", [(project,)]),
+        ("DELETE FROM proof_commands WHERE project = ? AND source = 'person' AND struck = 0", [(project,)]),
         (
             "INSERT INTO proof_commands (project, folder, command, source, at) VALUES (?, ?, ?, 'person', ?) "
             "ON CONFLICT DO UPDATE SET source = 'person', struck = 0, at = excluded.at",

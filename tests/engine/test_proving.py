@@ -77,6 +77,13 @@ class World:
                 await asyncio.sleep(0.02)
         await self.sim.settle()
 
+    def unproved(self, session: str = "ses_a") -> tuple[str, str]:
+        """The verdict's state, and why no check was run; "" where the verdict says nothing of one."""
+        found = self.verdict(session)
+        proof = found["proof"] or {"state": "not_run", "reason": ""}
+        assert proof["state"] == "not_run", proof
+        return found["state"], proof["reason"]
+
     def verdict(self, session: str = "ses_a") -> dict[str, Any]:
         """The verdict file."""
         found: dict[str, Any] = json.loads(
@@ -299,17 +306,17 @@ async def test_tests_that_were_made_weaker_prove_nothing(make: Make) -> None:
     ("text", "why"),
     [
         ("timeout_s = 5\n", "timed_out"),
-        ("minutes_a_day = 0\n", None),
+        ("minutes_a_day = 0\n", "not_run"),
     ],
 )
-async def test_its_limits(make: Make, text: str, why: str | None) -> None:
+async def test_its_limits(make: Make, text: str, why: str) -> None:
     """At the limit of time nothing is concluded; over the minutes of the day nothing is run."""
     w = await make(f"{ON}{text}")
     (w.folder / "test_calc.py").write_text("import time\ntime.sleep(600)\n")
     await w.turn(PASSED, write("test_calc.py"))
     found = w.verdict()
     assert found["state"] == "complete"
-    assert (found["proof"] and found["proof"]["state"]) == why
+    assert found["proof"]["state"] == why
     assert not of_a_check(w.folder.parent)
 
 
@@ -320,7 +327,7 @@ async def test_not_while_another_agent_works_there(make: Make) -> None:
     await w.host.create("ses_b")
     await w.host.types("ses_b", "Something else")
     await w.turn(PASSED, write("calc.py"))
-    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    assert w.unproved() == ("complete", "the agent of ses_b works in this folder")
 
 
 async def test_observed_it_is_run_and_nothing_is_sent(make: Make) -> None:
@@ -375,7 +382,8 @@ async def test_what_the_person_struck_out_is_not_run(make: Make) -> None:
     await route.answer({**body, "do": "forbid"})
     spoil(w)
     await w.turn(write("calc.py"), session="ses_b")
-    assert (w.verdict("ses_b")["state"], w.verdict("ses_b")["proof"]) == ("complete", None)
+    state, why = w.unproved("ses_b")
+    assert (state, why[:32]) == ("complete", "no check that may be run covers ")
     await route.answer({**body, "do": "allow"})
     await w.turn(write("calc.py"), session="ses_c")
     assert w.verdict("ses_c")["proof"]["state"] == "failed"
@@ -397,7 +405,7 @@ async def test_a_projects_check_counts_only_when_trusted(make: Make) -> None:
     (w.folder / ".reflection" / "config.toml").write_text('proof.command = "sh check.sh"\n')
     (w.folder / "check.sh").write_text("touch ran; exit 1\n")
     await w.turn(write("calc.py"))
-    assert w.verdict()["proof"] is None
+    assert w.verdict()["proof"]["state"] == "not_run"
     assert not (w.folder / "ran").exists()
     trust = Trust(w.state / TRUST_FILE, w.clock)
     trust.grant(command_place(w.folder), {"proof.command": "sh check.sh"})
@@ -487,7 +495,7 @@ async def test_not_while_another_agent_works_there_by_another_name(make: Make) -
     await other.create("ses_b")
     await other.types("ses_b", "Something else")
     await w.turn(PASSED, write("calc.py"))
-    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    assert w.unproved() == ("complete", "the agent of ses_b works in this folder")
     await other.disconnect()
 
 
@@ -532,7 +540,8 @@ async def test_an_agent_that_began_while_the_check_waited_for_its_turn(
     (w.folder / "go").touch()
     await w.settled()
     found = json.loads(verdict.read_text())
-    assert (found["state"], found["proof"]) == ("complete", None)
+    assert (found["state"], found["proof"]["state"]) == ("complete", "not_run")
+    assert found["proof"]["reason"] == "the agent of ses_c works in this folder"
 
 
 async def test_a_deleted_session_ends_its_check(make: Make) -> None:
@@ -553,7 +562,7 @@ async def test_without_room_in_the_state_folder_nothing_is_run(make: Make) -> No
     spoil(w)
     (w.state / "proof").write_text("no folder")
     await w.turn(PASSED, write("calc.py"))
-    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "not_run")
     assert git(w.folder, "worktree", "list").count("\n") == 1
 
 
@@ -565,4 +574,48 @@ async def test_a_folder_that_the_worktree_has_not_is_no_place(make: Make) -> Non
     for name in ("calc.py", "test_calc.py"):
         (w.folder / "sub" / name).write_text((w.folder / name).read_text())
     await w.turn(bash(f"cd sub && {CHECK}", 0, "OK"), write("sub/calc.py"))
-    assert (w.verdict()["state"], w.verdict()["proof"]) == ("complete", None)
+    assert w.unproved() == ("complete", "there is no folder ./sub where it would run")
+
+
+async def test_why_no_check_was_run_is_in_the_verdict(make: Make) -> None:
+    """Not in the toast: it would come again and again."""
+    w = await make(ON)
+    await w.turn(write("calc.py"))
+    proof = w.verdict()["proof"]
+    assert (proof["state"], proof["command"], proof["exit"]) == ("not_run", "", None)
+    assert "no check that may be run covers the edits" in proof["reason"]
+    assert not any("not proved" in toast for toast in w.host.toasts)
+
+
+async def test_a_check_that_the_agent_rewrote_proves_nothing(make: Make) -> None:
+    """The person chose `make test`; the agent made it pass."""
+    w = await make(ON)
+    (w.folder / "Makefile").write_text("test:\n\t@true\n")
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    await route.answer({"directory": str(w.folder), "command": "make test", "do": "use"})
+    spoil(w)
+    await w.turn(write("calc.py"), write("Makefile"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "tests_changed")
+
+
+async def test_a_check_that_asks_on_a_terminal_proves_nothing(make: Make) -> None:
+    """It is no failure of the work."""
+    w = await make(ON)
+    (w.folder / "ask.py").write_text("input('Go on? ')\n")
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    await route.answer({"directory": str(w.folder), "command": "python3 ask.py", "do": "use"})
+    await w.turn(write("calc.py"))
+    assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "not_started")
+    assert not w.host.prompts
+
+
+async def test_the_check_chosen_before_is_not_run_any_more(make: Make) -> None:
+    """A person's choice takes the place of the one before; one that they struck out stays struck out."""
+    w = await make(ON)
+    (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
+    for command, do in (("make slow", "use"), ("make old", "use"), ("make old", "forbid"), (CHECK, "use")):
+        await route.answer({"directory": str(w.folder), "command": command, "do": do})
+    known = w.sim.daemon.engine.proving.proofs.commands(os.path.realpath(w.folder))
+    assert {(c.known.command, c.known.source, c.struck) for c in known} == {
+        (CHECK, "person", False), ("make old", "person", True),
+    }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from daemon.core.proof import Known
 from daemon.core.transcript import ToolCall
 from daemon.evidence.collect import read
-from daemon.proof.choice import is_proved, planned, refused, run_by_agent
+from daemon.proof.choice import defines, is_proved, planned, refused, run_by_agent
 
 HERE = "/work/shop"
 
@@ -274,3 +274,21 @@ def test_the_folder_that_an_option_names_is_the_checks() -> None:
 def test_quotes_hide_no_program(command: str, why: str) -> None:
     """Nor what stands directly beside it."""
     assert why in refused(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "says"),
+    [
+        ("make test", "/r/Makefile", True),
+        ("npm test", "package.json", True),
+        ("sh check.sh", "/r/check.sh", True),
+        ("./tools/check.sh -q", "tools/check.sh", True),
+        (". .venv/bin/activate && pytest -q", "/r/pytest.ini", True),
+        ("make test", "src/calc.py", False),
+        ("python3 tests/test_calc.py", "tests/test_calc.py", False),
+        ("pytest -q", "/r/package.json", False),
+    ],
+)
+def test_which_file_says_what_a_check_runs(command: str, path: str, *, says: bool) -> None:
+    """A test is what is run, and its edits are looked at by themselves."""
+    assert defines(command, path) is says

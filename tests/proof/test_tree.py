@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def everything(folder: Path) -> dict[str, str]:
 def test_a_worktree_is_exactly_what_is_there_and_leaves_no_trace(repo: Path, tmp_path: Path) -> None:
     """Changed, new, removed, linked, executable; not what is ignored, unless it is shared."""
     before, place = everything(repo), tmp_path / "state" / "x.tree"
-    tree.make(place, repo, ["made", "../r", ".git", "none"])
+    tree.make(place, repo, ".", ["made", "../r", ".git", "none"])
     names = {n for n in everything(place) if not n.startswith(".git")}
     assert names - {".gitignore"} == {
         "a.txt",
@@ -86,7 +87,7 @@ def test_of_a_commit(repo: Path, tmp_path: Path) -> None:
     """Its files, without the changes."""
     before, place = everything(repo), tmp_path / "x.tree"
     commit = tree.commit_before(repo, 4_000_000_000_000)
-    tree.make(place, repo, [], commit)
+    tree.make(place, repo, ".", [], commit)
     assert (place / "b.txt").read_text() == "b.txt\n"
     assert (place / "gone.txt").exists()
     tree.remove(place, str(repo))
@@ -97,7 +98,7 @@ def test_of_a_commit(repo: Path, tmp_path: Path) -> None:
 def test_removed_where_git_does_not_help(repo: Path, tmp_path: Path) -> None:
     """Half made, or damaged: the folder and git's entry go all the same."""
     before, place = everything(repo), tmp_path / "x.tree"
-    tree.make(place, repo, ["made"])
+    tree.make(place, repo, ".", ["made"])
     (place / ".git").write_text("broken")
     tree.remove(place, str(repo))
     assert not place.exists()
@@ -117,7 +118,7 @@ def test_a_submodule_is_copied(repo: Path, tmp_path: Path) -> None:
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(sub), "lib")
     (repo / "lib" / "s.txt").write_text("changed\n")
     before, place = everything(repo), tmp_path / "x.tree"
-    tree.make(place, repo, [])
+    tree.make(place, repo, ".", [])
     assert (place / "lib" / "s.txt").read_text() == "changed\n"
     tree.remove(place, str(repo))
     assert everything(repo) == before
@@ -134,7 +135,7 @@ def test_no_worktree_without_a_working_tree(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "-q")
     with pytest.raises(Unavailable, match="worktree failed"):
-        tree.make(tmp_path / "x.tree", tmp_path / "empty", [])
+        tree.make(tmp_path / "x.tree", tmp_path / "empty", ".", [])
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_file_monitor_and_hooks_of_the_repository_do_not_run(repo: Path, tmp_p
     (repo / ".git" / "hooks" / "post-checkout").write_bytes(trap.read_bytes())
     (repo / ".git" / "hooks" / "post-checkout").chmod(0o755)
     tree.look(repo)
-    tree.make(tmp_path / "x.tree", repo, [], tree.commit_before(repo, 4_000_000_000_000))
+    tree.make(tmp_path / "x.tree", repo, ".", [], tree.commit_before(repo, 4_000_000_000_000))
     tree.remove(tmp_path / "x.tree", str(repo))
     assert not (tmp_path / "sprung").exists()
 
@@ -233,8 +234,78 @@ def test_nothing_is_copied_or_linked_through_a_link(repo: Path, tmp_path: Path) 
         (folder / "c.txt").write_text(text)
     (state / "away" / "lib").rmdir()
     place = state / "x.tree"
-    tree.make(place, repo, ["src/lib"])
+    tree.make(place, repo, ".", ["src/lib"])
     assert (place / "src").is_symlink()
     assert (state / "away" / "c.txt").read_text() == "mine\n"
     assert not (state / "away" / "lib").exists()
     tree.remove(place, str(repo))
+
+
+def test_a_worktree_goes_although_its_check_made_folders_read_only(repo: Path, tmp_path: Path) -> None:
+    """As the cache of Go's modules is."""
+    before, place = everything(repo), tmp_path / "x.tree"
+    tree.make(place, repo, ".", [])
+    (place / "cache" / "mod").mkdir(parents=True)
+    (place / "cache" / "mod" / "f").write_text("f")
+    for folder in ("cache/mod", "cache"):
+        (place / folder).chmod(0o555)
+    tree.remove(place, str(repo))
+    assert not place.exists()
+    assert everything(repo) == before
+
+
+def test_of_a_repository_inside_the_same_files_are_copied(repo: Path, tmp_path: Path) -> None:
+    """What it ignores is not, nor a socket; nor our own state folder, where that lies in the repository."""
+    inner, state = repo / "inner", repo / "state"
+    for folder in (inner / "made", state / "proof"):
+        folder.mkdir(parents=True)
+    git(inner, "init", "-q")
+    (inner / ".gitignore").write_text("made\n")
+    (inner / "new.txt").write_text("new\n")
+    (inner / "made" / "large").write_text("large\n")
+    (state / "reflectd.sqlite3").write_text("rows\n")
+    with socket.socket(socket.AF_UNIX) as s:
+        here = Path.cwd()
+        os.chdir(inner)  # the path of a socket is short
+        s.bind("door")
+        os.chdir(here)
+        place = state / "proof" / "x.tree"
+        tree.make(place, repo, ".", [])
+        assert (place / "inner" / "new.txt").read_text() == "new\n"
+        assert not (place / "inner" / "made").exists()
+        assert not (place / "inner" / "door").exists()
+        assert not (place / "state").exists()
+        tree.remove(place, str(repo))
+
+
+def test_a_worktree_has_a_limit(repo: Path, tmp_path: Path) -> None:
+    """One that is larger is not made, and leaves nothing."""
+    with (repo / "huge").open("wb") as file:
+        file.truncate(tree.ALL_BYTES + 1)
+    place = tmp_path / "x.tree"
+    with pytest.raises(Unavailable, match="1000 MB"):
+        tree.make(place, repo, ".", [])
+    tree.remove(place, str(repo))
+    assert not place.exists()
+
+
+def test_shared_folders_are_those_of_the_project(repo: Path, tmp_path: Path) -> None:
+    """The project may lie below the top of its repository."""
+    (repo / "src" / "made").mkdir()
+    place = tmp_path / "x.tree"
+    tree.make(place, repo, "src", ["made", "../made", ""])
+    assert (place / "src" / "made").readlink() == repo / "src" / "made"
+    assert not (place / "made").exists()
+    tree.remove(place, str(repo))
+
+
+def test_a_branch_and_the_stash_count_as_changes(repo: Path) -> None:
+    """A worktree shares them with the person."""
+    before = tree.look(repo)
+    assert not tree.differs(before, tree.look(repo), ())
+    git(repo, "branch", "x")
+    branched = tree.look(repo)
+    assert tree.differs(before, branched, ())
+    git(repo, "stash", "drop", "-q")
+    assert tree.differs(branched, tree.look(repo), ())
+    assert before.digest == tree.look(repo).digest
