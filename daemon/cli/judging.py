@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from ..core.policy import Judging
     from ..core.settings import Settings
 
-CHOOSE: Final = {"claude-code": "run `reflectd setup claude-code` to choose a judge"}
+CHOOSE: Final = {
+    "claude-code": "run `reflectd setup claude-code` to choose a judge",
+    "codex": "run `reflectd setup codex` to choose a judge",
+}
 
 
 def found(settings: Settings, env: Mapping[str, str], *, by_host: bool) -> dict[str, Judging]:

@@ -132,7 +132,8 @@ class Parser(argparse.ArgumentParser):
             args = [self._bare, *args]
         found, rest = super().parse_known_args(args, namespace)
         if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            flags = [name for name in self._option_string_actions if name.startswith("--")]
+            self.error(f"unrecognized arguments: {' '.join(rest)}{nearest(rest[0], flags)}")
         return found, rest
 
     def _names(self, word: str) -> bool:

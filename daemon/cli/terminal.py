@@ -68,7 +68,7 @@ def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str
     indent = columns(hang)
     limit = max(limit, indent + NARROWEST)
     lines, line, used = list[str](), "", 0
-    for piece in re.findall(r" +|[^ ]+", text):
+    for piece in re.findall(r" +|`[^`\n]{1,60}`[^ ]*|[^ ]+", text):  # a command stays on one line
         size, rest = columns(piece), piece
         if used + size > limit and line.strip() and line != hang:
             lines.append(line.rstrip())

@@ -174,6 +174,11 @@ class Judge(Struct, frozen=True):
         "`judge.provider` says",
         choices=("", "claude-cli", "anthropic", "openai", "offline"),
     )
+    codex: Literal["", "claude-cli", "anthropic", "openai", "offline"] = _setting(
+        "",
+        "the same for sessions of Codex, which lends no model of its own either",
+        choices=("", "claude-cli", "anthropic", "openai", "offline"),
+    )
     model: str = _setting("", "which model the host asks; empty means the session's own", form="model")
     timeout_s: int = _setting(180, "seconds for one judgement, all tries together", range=(5, 600))
     max_attempts: int = _setting(
@@ -191,7 +196,10 @@ class Judge(Struct, frozen=True):
     @property
     def own(self) -> Mapping[str, tuple[str, str]]:
         """Host -> (setting, provider), for the hosts whose sessions have a provider of their own."""
-        found = {"claude-code": ("judge.claude_code", str(self.claude_code))}
+        found = {
+            "claude-code": ("judge.claude_code", str(self.claude_code)),
+            "codex": ("judge.codex", str(self.codex)),
+        }
         return {host: (key, provider) for host, (key, provider) in found.items() if provider}
 
     def of(self, host: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from ..core.evidence import ending
 from ..core.llm import Prompt, Reply
 from ..core.proof import Proof
 from ..core.question import Answer, BadForm, ask, cost_of
-from ..core.verdict import Judgement, Missing, Severity
+from ..core.verdict import OVER_LIMIT, Judgement, Missing, Severity
 from .citations import cited_rows, is_cited, is_excuse, named_rows
 from .prompts import MAX_TEXT, first, judgement, second
 
@@ -97,6 +97,9 @@ def _asked(
 def _opinion(answers: Sequence[Answer[Any]], judgement: Judgement | None, why: str = "") -> Opinion:
     """How it ended: the first reply's provider and model, the sum of all costs where all are known."""
     replies = tuple(r for a in answers for r in a.replies)
+    limit = replies[-1].limit if replies else None
+    if judgement is None and limit is not None:
+        why = f"{OVER_LIMIT}: {limit.tell or limit.reason}"
     return Opinion(
         judgement=judgement,
         why=why,

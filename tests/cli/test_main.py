@@ -304,3 +304,8 @@ def test_nobody_reads_the_output(box: Sandbox, args: list[str]) -> None:
         os.close(writer)
     assert done.stderr == ""
     assert done.returncode in {0, 3, 141}
+
+
+def test_a_flag_that_is_no_flag_has_its_likeness_named(box: Sandbox) -> None:
+    """As a verb that is none has."""
+    said(reflectd(box, "judge", "--lsat"), 2, "unrecognized arguments: --lsat", "--last")

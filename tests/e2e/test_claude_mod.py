@@ -151,5 +151,5 @@ def test_the_status_line_is_about_the_session(own_box: Sandbox, llm: ModelServer
     with Daemon(own_box), ClaudeTui(claude) as tui:
         tui.ask(REQUEST)
         tui.wait_for(question)
-        tui.wait_for("your turn · round 1 · 240 unpriced tokens today · agent <0.01 USD")
+        tui.wait_for("your turn · sent back 1 · 240 unpriced tokens today · agent <0.01 USD")
         assert tui.quit() == 0

@@ -487,6 +487,7 @@ async def test_spend_limit(tmp_path: Path) -> None:
         assert len(world.llm.prompts) == 2, "of an unknown price, and a call may take 1,500 tokens"
         assert world.verdict()["judge"]["provider"] == "offline"
         assert len([t for t in world.host.toasts if "tokens today" in t]) == 1
+        assert "over a limit of `spend`: Judging took" in world.verdict()["reason"]
 
 
 @pytest.mark.shows("I16", "I21")

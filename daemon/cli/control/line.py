@@ -150,7 +150,7 @@ def line(found: dict[str, Any]) -> str:
     sent_back, waits = _count(found, "round"), _count(found, "waiting") - (state == "waiting")
     usd, tokens, agent = (_amount(found, name) for name in ("usd_today", "tokens_today", "agent_usd"))
     if sent_back:
-        parts.append(f"round {sent_back}")
+        parts.append(f"sent back {sent_back}")
     if usd:
         parts.append(f"{_usd(usd)} today")
     if tokens:

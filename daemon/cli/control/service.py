@@ -364,7 +364,7 @@ def _unseen(env: Mapping[str, str], settings: Settings | None) -> Iterator[str]:
         variable = VARIABLES[name].key
         if env.get(variable) and not api.key_file:
             yield f"{variable}: the service does not see it; put the key into a file and set {name}.key_file"
-    asked = {settings.judge.provider, settings.judge.claude_code} if settings else set()
+    asked = {settings.judge.provider, settings.judge.claude_code, settings.judge.codex} if settings else set()
     if settings and "claude-cli" in asked and (way := lost_login(env, settings.claude_cli.token_file)):
         yield way
 

@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
                 lines += _row("new", "`reflectd setup` connects your coding agent", paint)
             if failed:
                 lines += _row("FAILED", paint(plain(failed), "red"), paint)
+            if where.stopped.exists():
+                lines += _row("stopped", "by you: no agent starts it, `reflectd start` does", paint)
             for folder in off:
                 lines += _row("off", _off_text(folder), paint)
             for label, text in _about_learning(settings, where, off):
@@ -252,7 +254,8 @@ def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) 
     """
     state = "off" if s["off"] else waiting(s) or ("busy" if s["busy"] else s["phase"])
     why = f" ({short(reason(s), 100)})" if reason(s) and state == s["phase"] else ""
-    rounds = f", {count(s['attempts'], 'round')}" if s["attempts"] else ""
+    back = "once" if s["attempts"] == 1 else f"{s['attempts']} times"
+    rounds = f", sent back {back}" if s["attempts"] else ""
     told = state if state.startswith("waits for ") else paint.state(state, s["reason"])
     active = ago(s["active_at"], now_ms) if s["active_at"] else ""
     title = f"  {short(s['title'], 60)}" if s["title"] else ""

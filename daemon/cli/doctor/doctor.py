@@ -53,7 +53,7 @@ def online(about: About) -> Iterator[Check]:
     keys = load_keys(about.env, about.settings)
     found = [p for p in providers("auto", about.settings, keys) if p.name != "offline"]
     judge = about.settings.judge
-    if "claude-cli" in {judge.provider, judge.claude_code}:
+    if "claude-cli" in {judge.provider, judge.claude_code, judge.codex}:
         found += providers("claude-cli", about.settings, keys, folder=about.where.judge_folder)
     embeddings = choose(about.settings, about.env)
     if not found and embeddings.name != "openai":

@@ -92,7 +92,8 @@ def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Text
         above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
         raise UserError(
             f"Claude Code has no session of {folder} in {projects(env)}{above}, "
-            f"nor has Codex in {codex.sessions(env)}"
+            f"nor has Codex in {codex.sessions(env)}. For one of opencode: `opencode export SESSION > FILE`, "
+            "then `reflectd judge FILE`"
         )
     skipped: list[str] = []
     for path in sorted(found, key=_changed, reverse=True):

@@ -285,7 +285,7 @@ def _nothing(about: About, hidden: int) -> str:
     if learns or (about.kind == "" and about.settings.memory.enabled):
         comes = "a session is looked back on when it is over, or after an hour of silence"
     else:
-        comes = "`reflectd setup` lets it learn"
+        comes = "`reflectd setup --learning on` lets it learn"
     return f"{what} yet: {comes}; `reflectd learned add TEXT` adds something"
 
 

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
 from ...paths import PACKAGE
-from ..terminal import attended
+from ..terminal import attended, say
 from . import copies, edit
 from .edit import Action, Report, check_editable, diff, fleeting, read_text, stay_inside
 
@@ -103,14 +103,13 @@ def _ask_trust(args: argparse.Namespace, env: Mapping[str, str]) -> str:
         if seen.runs == seen.hooks:
             return "Codex trusts the hooks."
         if not (yes or seen.why) and attended() and not args.json:
-            answer = input(
-                "\nCodex runs a hook only when you trusted it. Have it note that you trust these? [Y/n] "
-            )
+            say("\nCodex runs a hook only when you trusted it.")
+            answer = input("Have it note that you trust these? [Y/n] ")
             yes = answer.strip().lower() in {"", "y", "yes"}
         if not (yes or seen.why):
             return f"Codex does not trust the hooks yet: {BY_HAND}"
         seen = trusted(program, env, Path.cwd(), more=yes)
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
         return f"Codex does not trust the hooks yet: {BY_HAND}"
     except Unavailable as error:
         return f"Codex could not be asked to trust the hooks ({error}): {BY_HAND}"

@@ -1,7 +1,7 @@
-"""Asks for the judge of Claude Code's sessions: the last question of ``reflectd setup``, and ``--judge``.
+"""Asks for the judge of Claude Code's and Codex's sessions: part of ``reflectd setup``, and ``--judge``.
 
-Claude Code lends its model to no hook, so the person chooses. The answer is one setting,
-``judge.claude_code``, and where it needs them the name of the key's variable, the address and the model. A
+They lend their models to no hook, so the person chooses. The answer is one setting for each host
+(``SETTINGS``), and where it needs them the name of the key's variable, the address and the model. A
 model server on its usual port of this machine is looked for and offered. A judge that is not set up is
 refused before anything is written. No key is ever asked for or shown.
 """
@@ -17,18 +17,19 @@ from urllib.parse import urlsplit
 
 from ... import config, paths
 from ...core.errors import UserError
+from ...core.words import HOSTS
 from ...keys import VARIABLES, Keys, load_keys
 from ..judging import found, lost_login, missing, names
 from ..terminal import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from ...core.policy import Judging
     from ...core.settings import Settings, Value
 
-HOST: Final = "claude-code"
-SETTING: Final = "judge.claude_code"
+SETTINGS: Final = {"claude-code": "judge.claude_code", "codex": "judge.codex"}
+"""The hosts that lend no model of their own, and the setting of each."""
 CHOICES: Final = ("claude-cli", "anthropic", "openai", "offline")
 USUAL: Final = "A stop usually takes one call of about 2,000 tokens and an answer."
 """As docs/cost.md says it; a test compares them."""
@@ -57,36 +58,40 @@ class Choice(NamedTuple):
     values: dict[str, Value]
 
 
-def is_open(settings: Settings) -> bool:
-    """Says whether nobody chose yet who judges Claude Code's sessions."""
-    return settings.judge.of(HOST) == ("judge.provider", "auto")
+def undecided(settings: Settings, hosts: Collection[str]) -> list[str]:
+    """Those of these hosts for whose sessions nobody chose a judge yet."""
+    return [h for h in SETTINGS if h in hosts and settings.judge.of(h) == ("judge.provider", "auto")]
 
 
-def given(name: str, env: Mapping[str, str]) -> dict[str, Value]:
-    """The settings that choose the judge of this name. Raises ``UserError`` when it is not set up."""
+def given(name: str, env: Mapping[str, str], host: str) -> dict[str, Value]:
+    """The settings that choose the judge of this name for one host. Raises ``UserError`` when it is not set
+    up.
+    """
     settings = config.load(env, paths.config_file(env))
-    of_name = [choice for choice in _choices(settings, env) if choice.name == name]
+    of_name = [choice for choice in _choices(settings, env, [host]) if choice.name == name]
     if ready := [choice for choice in of_name if not choice.lacks]:
         # what the person set up, before a server that was found
-        return ready[-1].values | _of_the_last(settings, name)
+        return ready[-1].values | _of_the_last(settings, name, host)
     raise UserError(f"{of_name[0].lacks}. Nothing was changed")
 
 
-def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
-    """The settings that the person's answer sets; none where it is as it was, or where only the rules can
-    judge. Raises ``UserError``, ``EOFError`` and ``KeyboardInterrupt``.
+def ask(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -> dict[str, Value]:
+    """The settings that the person's answer sets for these hosts; none where it is as it was, or where only
+    the rules can judge. Raises ``UserError``, ``EOFError`` and ``KeyboardInterrupt``.
     """
-    choices = _choices(settings, env)
+    choices = _choices(settings, env, hosts)
     ready = [choice for choice in choices if not choice.lacks]
     if len(ready) == 1:
         return {}
-    say(f"\nWho shall judge Claude Code's sessions? It lends its model to no hook. {USUAL}")
+    whose = " and ".join(f"{HOSTS[host]}'s" for host in hosts)
+    lends = "It lends its model" if len(hosts) == 1 else "They lend their models"
+    say(f"\nWho shall judge {whose} sessions? {lends} to no hook. {USUAL}")
     for number, choice in enumerate(ready, 1):
         login = login_of(settings, env) if choice.name == "claude-cli" else ""
         say(f"  {number}  {choice.title}{login and f' ({login})'}")
     if lacking := [choice.name for choice in choices if choice.lacks]:
         say(f"     (not set up: {', '.join(lacking)}; `reflectd setup --judge NAME` says what is missing)")
-    now = names(found(settings, env, by_host=True)[HOST])
+    now = names(found(settings, env, by_host=True)[hosts[0]])
     while True:
         answer = input(f"1 to {len(ready)}? Enter keeps {now}: ").strip()
         if not answer:
@@ -96,12 +101,14 @@ def ask(settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:
         say(f"Type a number from 1 to {len(ready)}, or Enter.")
 
 
-def _of_the_last(settings: Settings, name: str) -> dict[str, Value]:
+def _of_the_last(settings: Settings, name: str, host: str) -> dict[str, Value]:
     """Takes away the address of the earlier judge, so that it does not become a fallback of opencode. An
-    address that serves opencode too stays.
+    address that serves another host too stays.
     """
-    last = settings.judge.claude_code
-    if last == name or settings.judge.provider != "auto" or last not in settings.apis:
+    own = {h: provider for h, (_, provider) in settings.judge.own.items()}
+    last = own.pop(host, "")
+    serves = last in own.values() or settings.judge.provider != "auto"
+    if last == name or serves or last not in settings.apis:
         return {}
     keys = [f"{last}.{key}" for key in ("base_url", "key_env") if getattr(settings.apis[last], key)]
     return dict.fromkeys(keys, "")
@@ -109,7 +116,7 @@ def _of_the_last(settings: Settings, name: str) -> dict[str, Value]:
 
 def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[str]:
     """Notes for the person on the judge in force: where its key is read, whether it has a login."""
-    api = settings.apis.get(judging.chosen) if judging.setting == SETTING else None
+    api = settings.apis.get(judging.chosen) if judging.setting in SETTINGS.values() else None
     if api is not None and api.base_url and not api.key_env:
         return [f"asks {api.model} at {_shown(api.base_url)} (`reflectd config set {judging.chosen}.model`)"]
     if api is not None and api.key_env:
@@ -121,8 +128,8 @@ def notes(settings: Settings, judging: Judging, env: Mapping[str, str]) -> list[
     return [lost] if lost else []
 
 
-def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
-    """All judges, best known first."""
+def _choices(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -> list[Choice]:
+    """All judges of these hosts, best known first."""
     from ...llm.select import there
 
     keys = load_keys(env, settings)
@@ -130,6 +137,7 @@ def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
     own_server = settings.openai.base_url or settings.openai.key_file  # whose key no other server gets
     servers = [] if own_server else servers_here()
     cap = f"you pay for each call, at most {settings.spend.cents_per_day / 100:.2f} USD a day"
+    keys_of = [SETTINGS[host] for host in hosts]
     titles = {
         "claude-cli": "your own Claude Code: no key, takes from the limits of your plan",
         "openai": f"the server {_goes('openai', keys)}: the session's text goes there, without known secrets",
@@ -140,17 +148,17 @@ def _choices(settings: Settings, env: Mapping[str, str]) -> list[Choice]:
         name: Choice(
             name,
             titles[name],
-            "" if name in ready else missing(HOST, name),
-            {SETTING: name, **_recorded(name, settings, env)},
+            "" if name in ready else missing(hosts[0], name),
+            {**dict.fromkeys(keys_of, name), **_recorded(name, settings, env)},
         )
         for name in titles
     }
     local = [
         Choice(
             "openai",
-            f"{s.name} on this machine, {s.model}: free, nothing leaves the machine",
+            f"{s.name} on this machine, {s.model}: no key, nothing leaves the machine by us",
             "",
-            {SETTING: "openai", "openai.base_url": s.base_url, "openai.model": s.model},
+            {**dict.fromkeys(keys_of, "openai"), "openai.base_url": s.base_url, "openai.model": s.model},
         )
         for s in servers
     ]

@@ -24,7 +24,7 @@ from ...core.words import HOSTS
 from ..judging import cost, found, who_judges
 from ..render import print_json
 from ..terminal import attended, insisted, say
-from . import agents, claude_code, copies, judge, learning, opencode
+from . import agents, claude_code, codex, copies, judge, learning, opencode
 from .edit import Action, Report, Written, put_settings
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Clock = Callable[[], datetime]
 
 NOT_CONNECTED: Final = 3
+WIDE: Final = 78  # columns of a question
 NO_START: Final = "the daemon will not start with these settings"
 OF_ONE: Final = {
     "dir": ("opencode",),
@@ -94,7 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     setup.add_argument(
         "--judge",
         choices=judge.CHOICES,
-        help="who judges Claude Code's sessions (asked while nobody was chosen)",
+        help="who judges Claude Code's sessions, with `setup codex` Codex's (asked while nobody was chosen)",
     )
     where = setup.add_mutually_exclusive_group()
     where.add_argument("--global", "--user", action="store_true", help="in all your projects (the default)")
@@ -199,7 +200,7 @@ def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]
     if args.proof:
         values[PROOF] = args.proof == "on"
     if args.judge:
-        values |= judge.given(args.judge, env)
+        values |= judge.given(args.judge, env, args.host or claude_code.HOST)
     if args.mod is not None:
         values["claude_code.mod"] = args.mod
     return values
@@ -234,8 +235,9 @@ def _asked(
         more |= dict.fromkeys(learning.unanswered(settings), learning.ask(settings, env))
     connected = [agent.host for agent in there if agent.loads]
     hosts = _which(there) if hosts is None else hosts
-    if judge.HOST in {*hosts, *connected} and judge.is_open(settings) and judge.SETTING not in values:
-        more |= judge.ask(settings, env)
+    left = judge.undecided(settings, {*hosts, *connected})
+    if left and not values.keys() & set(judge.SETTINGS.values()):
+        more |= judge.ask(settings, env, left)
     if PROOF not in settings.sources and PROOF not in values:
         more[PROOF] = _may_prove()
     return more, hosts
@@ -254,12 +256,17 @@ def _which(there: Sequence[Agent]) -> list[str]:
     """The agents that the person wants to connect, of those that are not; Enter is all of them. Raises
     ``EOFError`` and ``KeyboardInterrupt``.
     """
-    new = {agent.host: agent.name for agent in there if not agent.loads}
+    unheard = {agent.host for agent in there if agent.host == codex.HOST and agent.silenced}
+    new = {agent.host: agent.name for agent in there if not agent.loads or agent.host in unheard}
     if not new:
         return []
     one = f", or one: {', '.join(new)}" if len(new) > 1 else ""
+    *others, last = new.values()
+    question = f"Connect {', '.join(others)}{' and ' if others else ''}{last}?"
+    options = f"[Y/n{one}] "
+    question += f"\n{options}" if len(question) + len(options) > WIDE else f" {options}"
     while True:
-        answer = input(f"\nConnect {' and '.join(new.values())}? [Y/n{one}] ").strip().lower()
+        answer = input(f"\n{question}").strip().lower()
         if answer in {"", "y", "yes"}:
             return list(new)
         if answer in {"n", "no"}:
@@ -303,8 +310,9 @@ def _done(
     changed |= set() if dry or back else set(copies.refresh_all(env))
     if args.json:
         return _as_json(args, env, reports, values, state), 2 if failed else 0
-    if judge.SETTING in values and judge.HOST not in reports:
-        _tell_judge(judge.HOST, env, state)
+    for host, key in judge.SETTINGS.items():
+        if key in values and host not in reports:
+            _tell_judge(host, env, state)
     if not back and (reports or learning.POINTS in values or not values):
         say(f"  learns: {state.problem or learning.in_words(state.settings)}")
     _tell_next(args, env, [name for host, name in HOSTS.items() if host in changed], state)
@@ -322,7 +330,7 @@ def _write(
     if not values:
         return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
     written = put_settings(env, values, now, force=args.force, dry_run=args.dry_run)
-    if values.get(judge.SETTING) == "claude-cli" and not args.dry_run:
+    if "claude-cli" in map(values.get, judge.SETTINGS.values()) and not args.dry_run:
         login = judge.login_of(written.settings, env)
         written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
     if not args.json:
@@ -378,7 +386,7 @@ def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
         say(f"  judge:  {judging}")
         return
     say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
-    notes = judge.notes(state.settings, judging, env) if host == judge.HOST else []
+    notes = judge.notes(state.settings, judging, env) if host in judge.SETTINGS else []
     if judging.asked == ("offline",) and (state.settings.playbook.enabled or state.settings.memory.enabled):
         notes.append(f"while the rules judge, nothing is learned by itself from sessions of {HOSTS[host]}")
     for note in notes:
@@ -405,23 +413,23 @@ def _as_json(
     each = []
     for host, report in reports.items():
         named = {} if args.host else {"host": host}
-        judges = {"judge": _judge(state, env)} if host == judge.HOST and not back else {}
+        judges = {"judge": _judge(state, env, host)} if host in judge.SETTINGS and not back else {}
         each.append({**named, **_report(report, host, args, env, values), **judges})
     if back:
         return each[0] if args.host else {"agents": each}
     enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
     more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
     learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
-    alone = {"judge": _judge(state, env)} if args.judge and not each else {}
+    alone = {"judge": _judge(state, env, args.host or claude_code.HOST)} if args.judge and not each else {}
     return {**(each[0] if args.host else {"agents": each}), **alone, "learning": learns}
 
 
-def _judge(state: Written, env: Mapping[str, str]) -> dict[str, Any]:
-    judging = _judging(judge.HOST, env, state)
+def _judge(state: Written, env: Mapping[str, str], host: str) -> dict[str, Any]:
+    judging = _judging(host, env, state)
     if isinstance(judging, str):
         return {"error": judging}
     notes = [*state.notes, *judge.notes(state.settings, judging, env)]
-    return {**judging._asdict(), **state.as_json(judge.SETTING), "warnings": notes}
+    return {**judging._asdict(), **state.as_json(judge.SETTINGS[host]), "warnings": notes}
 
 
 def _report(
@@ -462,7 +470,8 @@ def _tell_next(
         say(offer)
     unused = {"claude_code.mod"}  # by the daemon
     old = state.changed - unused and status(paths.find_socket(where), 1.0)
-    steps = ["`reflectd restart`"] if old else []
+    steps = ["`reflectd start`"] if where.stopped.exists() and not back else []
+    steps += ["`reflectd restart`"] if old else []
     steps += [f"restart {' and '.join(changed)}"] if changed else []
     if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
         say("Learning and the judge stay as you said: `reflectd config --changed`.")
@@ -478,8 +487,8 @@ def _tell_next(
 
 
 def _connected(env: Mapping[str, str]) -> bool:
-    """Says whether each agent that is there loads us."""
-    return all(agent.loads for agent in agents.look(env, Path.cwd()) if agent.program)
+    """Says whether each agent that is there loads us and runs our hooks."""
+    return all(agent.loads and not agent.silenced for agent in agents.look(env, Path.cwd()) if agent.program)
 
 
 def _utc_now() -> datetime:

@@ -115,15 +115,19 @@ def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
     """The rest that stays: the files of projects, a person's files in our folders, and lines in start-up
     files.
     """
+    from ...learning.rules.journal_file import FILE
     from ...store.readonly import ReadOnly
     from ...store.sessions import folders_of
 
     with suppress(Unavailable), ReadOnly(where.database) as db:
         for folder in folders_of(db):
-            found = Path(folder, ".reflection")
-            with suppress(OSError):
-                if found.is_dir():
-                    yield f"{found} (verdicts of that project)"
+            for name, what in (
+                (".reflection", "verdicts and playbook of that project"),
+                (FILE, "its journal"),
+            ):
+                with suppress(OSError):
+                    if (found := Path(folder, name)).exists():
+                        yield f"{found} ({what})"
     for kept, ours in (
         (where.state_dir, STATE),
         (config_file(env).parent, CONFIG),

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
-from ...core.words import EXPECTED
+from ...core.words import EXPECTED, NAMES
 from ...paths import find_socket
 from ..render import Paint, count, print_json, short, table
 from ..settings import add_flags, here, look
@@ -68,19 +68,27 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         )
         add_round(each)
     said.add_argument(
-        "--should-be", choices=EXPECTED, required=True, help="what the verdict should have been"
+        "--should-be", type=_state, choices=EXPECTED, required=True, help="what the verdict should have been"
     )
     said.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
     save.add_argument("--out", metavar="FILE", help="write it to FILE instead")
     label = action("label", "say what the verdict of a case should have been", _label)
     label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd dispute list`")
-    label.add_argument("--expect", choices=EXPECTED, required=True, help="what it should have been")
+    label.add_argument(
+        "--expect", type=_state, choices=EXPECTED, required=True, help="what it should have been"
+    )
     for each in (said, label):
         each.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
     shown = action("list", "show the cases of your case folder", _list)
     shown.add_argument("--json", action="store_true", help="print them as JSON")
     remove = action("remove", "remove a case from your case folder", _remove)
     remove.add_argument("file", metavar="FILE", help="a name from `reflectd dispute list`")
+
+
+def _state(text: str) -> str:
+    """The state that a person means who types it as `why` shows it: ``done``, ``not done``, ``your turn``."""
+    words = text.lower().replace("-", " ").replace("_", " ")
+    return next((state for state in EXPECTED if NAMES[state] == words), text)
 
 
 def newest_case(where: Paths, session: str, number: int = 0) -> Path:

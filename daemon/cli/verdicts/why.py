@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from ...core.errors import ReflectdError, Unavailable, UserError
 from ...core.proof import in_words
-from ...core.verdict import NO_PROOF
+from ...core.verdict import NO_PROOF, OVER_LIMIT
 from ...core.words import OUTCOMES, PROVIDERS, STATES, UNJUDGED
 from ..render import (
     Paint,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 MOST = 1_000_000
 SHOWN = 3  # missing items without --full
+PREFIX = 20  # characters of a session id in a command: enough to name it
 NAMES = 20
 WIDTH = 160  # characters of one text, before it is wrapped
 EPILOG = """examples:
@@ -210,11 +211,19 @@ def gist(v: Json) -> str:
 def reason(v: Json) -> str:
     """Why the verdict is what it is, when that was not the judge's answer; else empty."""
     why = str(v.get("reason") or "")
+    if why.startswith(NO_PROOF):
+        return _over_limit(v) or "no model"
     return (
         ""
         if why in {"judged", "guard:aborted"}
         else why.removeprefix("unscored: ").replace("guard:", "guard ")
     )
+
+
+def _over_limit(v: Json) -> str:
+    """The limit on spending that kept a model from judging, in words; "" for none."""
+    why = str(v.get("reason") or "").removeprefix(f"{NO_PROOF}: ")
+    return short(why.partition(": ")[2], 200) if why.startswith(OVER_LIMIT) else ""
 
 
 def _state(v: Json, paint: Paint) -> str:
@@ -245,7 +254,7 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     title = f"{_state(v, paint)}{severity(v.get('severity'))}, {f'round {number}, ' if number else ''}{when}"
     lines = paint.row("  verdict   ", title)
     if str(v.get("reason") or "").startswith(NO_PROOF):
-        lines += paint.row("  because   ", UNJUDGED)
+        lines += paint.row("  because   ", _over_limit(v) or UNJUDGED)
     elif reason(v):
         lines += paint.row("  because   ", short(reason(v), 400))
     elif str(v.get("state")) in {"stopped", "error", "awaiting_user"}:
@@ -292,11 +301,17 @@ def _judge(v: Json, paint: Paint) -> list[str]:
 
 def _next(found: Json, v: Json, paint: Paint) -> list[str]:
     """The commands that a person may want now."""
-    name = shlex.quote(short(v.get("session") or _object(found.get("session")).get("session") or "", 120))
+    whole = short(v.get("session") or _object(found.get("session")).get("session") or "", 120)
+    name = shlex.quote(whole[:PREFIX])
     number = f" --round {int(v['round'])}" if _number(v.get("round")) < found.get("rounds_total", 0) else ""
     lines = paint.row("  more      ", f"reflectd why {name}{number} --full")
     if str(v.get("reason") or "").startswith(NO_PROOF):
-        return [*lines, *paint.row("  a model   ", "reflectd setup chooses one to judge")]
+        more = "`reflectd cost`; `reflectd config set spend.…` sets another limit"
+        over = paint.row("  limits    ", more) if _over_limit(v) else []
+        return [
+            *lines,
+            *(over or paint.row("  a model   ", "`reflectd setup` or `judge.provider` chooses one")),
+        ]
     if not found.get("case_file") or v.get("state") not in {"complete", "incomplete", "awaiting_user"}:
         return lines
     right = "incomplete" if v.get("state") == "complete" else "complete"

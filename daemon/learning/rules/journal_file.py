@@ -119,7 +119,8 @@ class ProjectJournal:
                 if entry["content"] not in known:
                     entry["content"] = redact(entry["content"])
             text = _dumped(draft.journal)
-            if text != before or loaded.problem or not os.path.lexists(self.path):
+            begins = "messages" in draft.state and not os.path.lexists(self.path)
+            if text != before or loaded.problem or begins:
                 self._write(draft, text, loaded.problem)
             for name, kept in draft.state.items():
                 self.state.save(name, kept, self._clock.now_ms())

@@ -47,11 +47,11 @@ def printed(box: Sandbox, *args: str, stdin: bytes | None = None, code: int = 0)
 
 def test_line_tells_of_this_folders_session(served: Sandbox) -> None:
     """One line with state and round, also in a folder below and for a session that is named."""
-    assert printed(served, *WAIT).stdout == "working · round 1\n"
+    assert printed(served, *WAIT).stdout == "working · sent back 1\n"
     (served.project / "below").mkdir(exist_ok=True)
     below = reflectd(served, "line", *WAIT, cwd=served.project / "below")
-    assert below.stdout == "working · round 1\n"
-    assert printed(served, *WAIT, "--session", "ses_b").stdout == "working · round 1\n"
+    assert below.stdout == "working · sent back 1\n"
+    assert printed(served, *WAIT, "--session", "ses_b").stdout == "working · sent back 1\n"
     assert printed(served, *WAIT, "--session=nobody").stdout == "no session\n"
     assert reflectd(served, "line", *WAIT, cwd=served.home).stdout == "no session\n"
 
@@ -59,7 +59,7 @@ def test_line_tells_of_this_folders_session(served: Sandbox) -> None:
 def test_line_as_json(served: Sandbox) -> None:
     """An object with the same facts and the line itself, also where nobody answers."""
     found = json.loads(printed(served, *WAIT, "--json").stdout)
-    assert found["text"] == "working · round 1"
+    assert found["text"] == "working · sent back 1"
     assert (found["session"], found["directory"]) == ("ses_back", str(served.project))
     assert (found["state"], found["round"], found["waiting"]) == ("working", 1, 0)
     with sandbox() as alone:
@@ -70,7 +70,7 @@ def test_line_as_json(served: Sandbox) -> None:
 
 def test_line_with_the_flags_of_every_verb(served: Sandbox) -> None:
     """`--socket` and a settings file that names the socket lead to the same daemon."""
-    assert printed(served, *WAIT, "--socket", str(served.socket)).stdout == "working · round 1\n"
+    assert printed(served, *WAIT, "--socket", str(served.socket)).stdout == "working · sent back 1\n"
     with sandbox() as other:
         file = other.home / ".config" / "reflectd" / "config.toml"
         file.parent.mkdir(parents=True)
@@ -80,21 +80,21 @@ def test_line_with_the_flags_of_every_verb(served: Sandbox) -> None:
         done = subprocess.run(
             command, env=env, cwd=served.project, stdin=subprocess.DEVNULL, capture_output=True, check=True
         )
-        assert (done.stdout.decode(), done.stderr) == ("working · round 1\n", b"")
+        assert (done.stdout.decode(), done.stderr) == ("working · sent back 1\n", b"")
 
 
 def test_line_for_claude_code_is_about_the_session_it_names(served: Sandbox) -> None:
     """Session, folder and the agent's own cost come from stdin; what is missing is left out."""
     told = {"session_id": "ses_back", "cost": {"total_cost_usd": 1.234}, "workspace": {"current_dir": "/"}}
     cases: list[tuple[Any, str]] = [
-        (told, "working · round 1 · agent 1.23 USD"),
-        (told | {"cost": None}, "working · round 1"),
+        (told, "working · sent back 1 · agent 1.23 USD"),
+        (told | {"cost": None}, "working · sent back 1"),
         (told | {"session_id": "unknown"}, "no session · agent 1.23 USD"),
-        ({"workspace": {"current_dir": str(served.project)}}, "working · round 1"),
+        ({"workspace": {"current_dir": str(served.project)}}, "working · sent back 1"),
         ({"cwd": str(served.home)}, "no session"),
-        ({"session_id": 7, "cost": {"total_cost_usd": "much"}, "workspace": []}, "working · round 1"),
+        ({"session_id": 7, "cost": {"total_cost_usd": "much"}, "workspace": []}, "working · sent back 1"),
         ({"cwd": "\ud800"}, "no answer"),
-        ([], "working · round 1"),
+        ([], "working · sent back 1"),
     ]
     for given, wanted in cases:
         stdin = json.dumps(given).encode()
@@ -108,7 +108,7 @@ def test_line_for_claude_code_is_about_the_session_it_names(served: Sandbox) -> 
 )
 def test_garbage_on_stdin_changes_nothing(served: Sandbox, stdin: bytes) -> None:
     """The folder decides, as without the flag."""
-    assert printed(served, *WAIT, "--claude-code", stdin=stdin).stdout == "working · round 1\n"
+    assert printed(served, *WAIT, "--claude-code", stdin=stdin).stdout == "working · sent back 1\n"
 
 
 def test_a_stdin_that_never_ends_is_not_waited_for(served: Sandbox) -> None:
@@ -127,7 +127,7 @@ def test_a_stdin_that_never_ends_is_not_waited_for(served: Sandbox) -> None:
     finally:
         os.close(reader)
         os.close(writer)
-    assert (done.stdout.decode(), done.stderr) == ("working · round 1\n", b"")
+    assert (done.stdout.decode(), done.stderr) == ("working · sent back 1\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_folder_that_is_gone_and_a_narrow_locale(served: Sandbox) -> None:
         capture_output=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == (b"working - round 1\n", b"")
+    assert (done.stdout, done.stderr) == (b"working - sent back 1\n", b"")
 
 
 def test_line_imports_next_to_nothing(served: Sandbox) -> None:
@@ -210,7 +210,7 @@ def test_line_imports_next_to_nothing(served: Sandbox) -> None:
         ({"state": "waiting", "waiting": 1}, "your turn"),
         ({"state": "waiting", "waiting": 3}, "your turn · 2 more wait"),
         ({"state": "working", "waiting": 1}, "working · 1 waits"),
-        ({"state": "complete", "round": 2, "usd_today": 0.123}, "done · round 2 · 0.12 USD today"),
+        ({"state": "complete", "round": 2, "usd_today": 0.123}, "done · sent back 2 · 0.12 USD today"),
         ({"state": "complete", "usd_today": 0.001}, "done · <0.01 USD today"),
         ({"state": "off", "tokens_today": 12345}, "off · 12,345 unpriced tokens today"),
         ({"state": "from the future"}, "no answer"),

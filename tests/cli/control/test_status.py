@@ -39,11 +39,11 @@ def test_status_tells_project_age_and_judge_of_each_session(box: Sandbox) -> Non
     with Daemon(box) as daemon:
         judged(box, daemon, "ses_one", title="A title")
         lines = said(reflectd(box, "status", "--full"), 0).splitlines()
-        assert lines[1] == "  session  ses_one  not done, 1 round  A title"
+        assert lines[1] == "  session  ses_one  not done, sent back once  A title"
         assert lines[2].startswith(f"           {box.project}, ")
         assert lines[2].endswith(" ago, opencode, judged by the rules") or "just now, opencode" in lines[2]
         lines = said(reflectd(box, "status"), 0).splitlines()
-        assert lines[1].startswith("  session  ses_one  not done, 1 round  A title  ")
+        assert lines[1].startswith("  session  ses_one  not done, sent back once  A title  ")
         assert len(lines) <= 10
         elsewhere = said(reflectd(box, "status", cwd=box.home), 0)
         assert "ses_one" not in elsewhere
@@ -52,7 +52,7 @@ def test_status_tells_project_age_and_judge_of_each_session(box: Sandbox) -> Non
         now = listed["active_at"] + 2 * 86_400_000
         home = {**listed, "attempts": 2, "directory": str(Path("~/shop").expanduser())}
         assert render(daemon.status(), [home], Paint(), now, full=True)[1:3] == [
-            "  session  ses_one  not done, 2 rounds  A title",
+            "  session  ses_one  not done, sent back 2 times  A title",
             "           ~/shop, 2 d ago, opencode, judged by the rules",
         ]
 

@@ -97,7 +97,7 @@ def test_everything_is_in_one_list(box: Sandbox) -> None:
     """Rules, preferences, points, lessons and what waits, each with how agents get it or why none does, and
     where it comes from. The other two verbs are the same list, filtered.
     """
-    assert "nothing yet: `reflectd setup` lets it learn" in run(box, "learned")
+    assert "nothing yet: `reflectd setup --learning on` lets it learn" in run(box, "learned")
     assert "no points yet: a session is looked back on when it is over" in run(box, "playbook", **ON)
     learned(box, "Use bun")
     yes(box, "reflect", "learn", "Prefer short answers", "--soft", answers=("w",))

@@ -259,3 +259,21 @@ def test_flags_of_all_agents_and_of_one_do_not_mix(box: Sandbox) -> None:
     said(reflectd(box, "setup", "emacs"), 2, "invalid choice")
     assert json.loads(reflectd(box, "setup", "--json", "opencode", "--dry-run").stdout)["dry_run"] is True
     assert os.listdir(Path(box.home, ".config")) == ["opencode"]
+
+
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_one_question_for_all_hosts_that_lend_no_model(box: Sandbox) -> None:
+    """Its answer is a setting for each; one of them can be changed by itself."""
+    env = a_program(box, "claude", "codex") | {"REFLECTD_JUDGE_PROVIDER": "auto"}
+    with asked(box, env) as child:
+        child.expect_exact(LEARN)
+        child.send("n\r")
+        child.expect_exact("Connect Claude Code and Codex? [Y/n, or one: claude-code, codex]")
+        child.send("y\r")
+        child.expect_exact("Who shall judge Claude Code's and Codex's sessions? They lend their models")
+        child.send("2\r")
+    judge = tomllib.loads(settings_file(box).read_text())["judge"]
+    assert judge == {"claude_code": "offline", "codex": "offline"}
+    said(reflectd(box, "setup", "codex", "--judge", "claude-cli", "--yes", **env), 0, "your own Claude Code")
+    judge = tomllib.loads(settings_file(box).read_text())["judge"]
+    assert judge == {"claude_code": "offline", "codex": "claude-cli"}

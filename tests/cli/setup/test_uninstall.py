@@ -60,7 +60,7 @@ def test_nothing_is_left_but_the_files_of_projects(box: Sandbox) -> None:
     (box.root / "reflectd.log").unlink()  # of the daemon that this test ran in the foreground
     reflection = tree(box.project / ".reflection")
     done = said(reflectd(box, "uninstall", "--yes"), 0, "To be removed", "Not touched", "Next: ")
-    assert f"{box.project / '.reflection'} (verdicts of that project)" in done
+    assert f"{box.project / '.reflection'} (verdicts and playbook of that project)" in done
     assert tree(box.home) == before
     assert tree(box.project / ".reflection") == reflection
     assert os.listdir(box.root / "other") == []

@@ -43,7 +43,7 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     ]
     said(reflectd(box, "judge", path.stem), 10, "DIFFERS", why)
     said(reflectd(box, "dispute", "ses_o", "--should-be", "complete"), 2, "ses_old", "ses_one")
-    said(reflectd(box, "dispute", "ses_on", "--should-be", "awaiting_user"), 0, "before: complete")
+    said(reflectd(box, "dispute", "ses_on", "--should-be", "your-turn"), 0, "before: complete")
     assert [(c["expect"], c["why"]) for c in listed(box)] == [("awaiting_user", "")]
     assert json.loads(kept.read_text("utf-8"))["case"] == json.loads(path.read_text("utf-8"))["case"]
     said(reflectd(box, "case", "remove", path.stem), 0, "removed", str(kept))
