@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from daemon.cli.setup.codex import EVENTS
 from harness.hosts.claude_code import Ran, Running
-from harness.hosts.codex import Codex, CodexTui, binary, hooked, items_of, said_by, session_of, shell, write
+from harness.hosts.codex import (
+    SCRIPT,
+    Codex,
+    CodexTui,
+    binary,
+    hooked,
+    items_of,
+    said_by,
+    session_of,
+    shell,
+    write,
+)
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
@@ -304,10 +318,12 @@ def test_killed_at_any_moment(own_box: Sandbox, llm: ModelServer, victim: str) -
             assert len(turns) == len(set(turns)), daemon.verdicts(session)
 
 
-def reflectd(box: Sandbox, codex: Codex, *words: str) -> Ran:
-    """``reflectd`` in a terminal of the sandbox's person, who has Codex on their PATH."""
+def reflectd(box: Sandbox, codex: Codex, *words: str, package: Path = REPO) -> Ran:
+    """``reflectd`` in a terminal of the sandbox's person, who has Codex on their PATH. ``package``: where
+    its package is.
+    """
     path = f"{binary().parent}:{box.env()['PATH']}"
-    env = box.env(CODEX_HOME=str(codex.config), FAKE_KEY="none", PATH=path, PYTHONPATH=str(REPO))
+    env = box.env(CODEX_HOME=str(codex.config), FAKE_KEY="none", PATH=path, PYTHONPATH=str(package))
     with Running(box.root, [sys.executable, "-m", "daemon", *words], "", env, box.project) as running:
         return running.wait()
 
@@ -356,6 +372,64 @@ def test_from_set_up_to_remove(own_box: Sandbox, llm: ModelServer) -> None:
     }
     assert {p.name: t.decode() for p, t in after.items()} == {p.name: t.decode() for p, t in before.items()}
     assert not (own_box.home / ".local" / "share" / "reflectd").exists()
+
+
+UNUSED = {"Interrupt", "SubagentStop"}
+"""Events that no plain turn has."""
+
+
+def newer(folder: Path, marks: Path) -> Path:
+    """Another version of the package, in a folder of its own. Its script notes each event in ``marks``."""
+    shutil.copytree(REPO / "daemon", folder / "daemon", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPO / "plugin-shim" / "claude-code", folder / "plugin-shim" / "claude-code")
+    for name in ("pyproject.toml", "prompts", ".reflection"):
+        (folder / name).symlink_to(REPO / name)
+    (folder / "plugin-shim" / "opencode").symlink_to(REPO / "plugin-shim" / "opencode")
+    about = folder / "daemon" / "__init__.py"
+    text = re.sub('__version__ = ".*"', '__version__ = "99.0.0"', about.read_text("utf-8"))
+    about.write_text(text, "utf-8")
+    script = folder / SCRIPT.relative_to(REPO)
+    first, rest = script.read_text("utf-8").split("\n", 1)
+    script.write_text(f'{first}\n# of version 99\necho "$1" >> {marks}\n{rest}', "utf-8")
+    return folder
+
+
+def test_an_upgrade_keeps_the_trust(own_box: Sandbox, llm: ModelServer) -> None:
+    """Codex hashes a hook as it stands in the file, not the script that it names: with the script of another
+    version all hooks are trusted and run, and nothing is asked or written; with another command none is.
+    """
+    codex, marks = Codex(own_box, llm.url, trusting=False), own_box.root / "marks"
+    package = newer(own_box.root / "newer", marks)
+    assert reflectd(own_box, codex, "setup", "codex", "--yes").code == 0
+    script = own_box.home / ".local" / "share" / "reflectd" / "plugins" / "codex" / "hook.sh"
+    hooks = codex.config / "hooks.json"
+    files = {file: file.read_bytes() for file in (hooks, codex.config / "config.toml")}
+    assert "99.0.0" in reflectd(own_box, codex, "--version", package=package).stdout
+
+    def trusts(package: Path) -> bool:
+        seen = reflectd(own_box, codex, "doctor", package=package)
+        return f"runs the hooks of {hooks}" in " ".join(seen.stdout.split())
+
+    with Daemon(own_box) as daemon:
+        for version in (package, REPO):  # up, and down again
+            marks.unlink(missing_ok=True)
+            done = reflectd(own_box, codex, "setup", "codex", package=version)
+            assert "Codex trusts the hooks." in done.stdout, done.stdout + done.stderr
+            assert script.read_bytes() == (version / SCRIPT.relative_to(REPO)).read_bytes()
+            (own_box.project / "answer.txt").unlink(missing_ok=True)
+            llm.script(*unfinished(), *mended())
+            ran = codex.run(REQUEST)
+            assert said_by(ran) == [CLAIM, DONE], ran.stdout + daemon.new_log()
+            daemon.wait_verdict(session_of(ran), "complete")
+            ran_newer = set(marks.read_text("utf-8").split()) if marks.exists() else set()
+            assert ran_newer == (EVENTS.keys() - UNUSED if version == package else set())
+            assert trusts(version)
+            assert {file: file.read_bytes() for file in files} == files
+    moved = script.parent.with_name("elsewhere")
+    shutil.copytree(script.parent, moved)
+    hooks.write_text(hooks.read_text("utf-8").replace(str(script), str(moved / script.name)), "utf-8")
+    seen = reflectd(own_box, codex, "doctor")
+    assert "runs 0 of 7 hooks" in " ".join(seen.stdout.split()), seen.stdout
 
 
 @pytest.mark.needs("claude")
