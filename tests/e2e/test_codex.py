@@ -113,6 +113,33 @@ def test_a_judge_that_rewords_for_ever(own_box: Sandbox, llm: ModelServer, resta
         assert 1 <= len(sent) <= 2, sent
 
 
+@pytest.mark.shows("I8")
+def test_a_resumed_codex_is_not_counted_anew(own_box: Sandbox, llm: ModelServer) -> None:
+    """``codex exec resume`` needs a prompt, so each is a task of its own, with two rounds without progress.
+    But how often the session was sent back counts on over its processes, one of them killed in a round, and
+    over restarts of the daemon: at twice the limit of an hour it ends, whoever asks.
+    """
+    codex, sent = hooked(own_box, llm), list[int]()
+    with Daemon(own_box, REFLECTD_JUDGE_MAX_PER_HOUR="3") as daemon:
+        held = slow("Going on")
+        llm.script(*unfinished(), held)
+        with codex.start(REQUEST) as running:
+            held.wait_started()
+            session = llm.of("main")[0].session
+            os.killpg(running.pid, signal.SIGKILL)
+        for n in range(4):
+            daemon.restart()
+            llm.reset()
+            llm.script(shell("make test"), *(text(f"{CLAIM} {n} {m}") for m in range(5)), session=session)
+            ran = codex.run(f"{REQUEST} {n}", "resume", session)
+            assert (ran.code, session_of(ran)) == (0, session), ran.stderr + daemon.new_log()
+            sent.append(sum(HEADING in words for words in llm.of("main", session)[-1].user_texts))
+        assert sent == [1 + 2, 3 + 2, 6, 6], daemon.verdicts(session)
+        assert len({v["task"] for v in daemon.verdicts(session)}) == 5
+        assert daemon.verdicts(session)[0]["reason"] == "guard:prompt_limit"
+        daemon.new_log()
+
+
 def test_a_question_is_the_persons(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """Nothing is said when only the person can answer."""
     llm.script(*unfinished(text("Shall I write answer.txt, or is that yours?")))
