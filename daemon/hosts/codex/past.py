@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import Unavailable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 BEFORE: Final = 1 << 18  # bytes before the cursor in which the agent's words are looked for
 PRIOR: Final = 6_000  # characters of the agent's words
+PROGRAM: Final = "exec"  # what begins a turn, and a session, of `codex exec`
 _FOLLOWS: Final = frozenset({"human", "note", "compacted"})  # kinds of lines that follow a turn
 
 
@@ -108,7 +110,8 @@ def _after(entry: Entry | None) -> After:
 
 def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -> Cursor | None:
     """Hand over a person's messages since ``cursor`` (None: all). Returns the new cursor; None when there is
-    no such file. Nobody typed in ``codex exec`` and in a sub-agent's session.
+    no such file. Nobody typed in a sub-agent's session and in a turn that ``codex exec`` began, whose session
+    a person may have begun or resumed.
 
     A file that only grew is read from the cursor on; one that was replaced or rewritten is read anew, so a
     caller that counts must know messages by their ids. A last line without its end may come a second time.
@@ -118,32 +121,43 @@ def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -
             return None
         then, at, count = os.fstat(fd), 0, 0
         about = head_of(os.pread(fd, HEAD_OF_FILE, 0))
-        if about is None or about.parent or about.status == "exec":
+        if about is None or about.parent:
             return Cursor.here(fd, then, then.st_size)
-        size, prior, stopped = then.st_size, list[str](), False
+        size, heard = then.st_size, _Heard(about.status)
         if cursor is not None and cursor.only_grew(fd):
             at, count = cursor.at, cursor.lines
             for line, _ in lines_of(fd, line_start(fd, max(0, at - BEFORE), at), at, is_bulky):
-                entry = entry_of(line) if line else None
-                prior, stopped = _heard(entry, prior, stopped=stopped)
+                heard.hear(entry_of(line) if line else None)
         for line, end in lines_of(fd, at, size, is_bulky):
             at, count = end, count + 1
             entry = entry_of(line) if line else None
-            if entry is not None and entry.kind == "human" and entry.text.strip():
-                words = "\n\n".join(prior)[-PRIOR:]
-                said = Said(entry.text, words, interrupted=stopped, at=entry.at, message=entry.id, line=count)
+            if entry is not None and entry.kind == "human" and entry.text.strip() and heard.by != PROGRAM:
+                words = "\n\n".join(heard.prior)[-PRIOR:]
+                said = Said(
+                    entry.text, words, interrupted=heard.stopped, at=entry.at, message=entry.id, line=count
+                )
                 take(replace(said, session=about.id or name_of(path)))
-            prior, stopped = _heard(entry, prior, stopped=stopped)
+            heard.hear(entry)
         return Cursor.here(fd, then, at, count)
 
 
-def _heard(entry: Entry | None, prior: list[str], *, stopped: bool) -> tuple[list[str], bool]:
-    """The agent's last words and whether the person stopped it, after this line."""
-    match entry.kind if entry is not None else "":
-        case "human":
-            return [], False
-        case "answer" if entry is not None and entry.text:
-            return [*prior, entry.text][-4:], False
-        case "end" if entry is not None:
-            return prior, entry.status not in {"stop", "error"}
-    return prior, stopped
+class _Heard(Struct):
+    """What stands before a line. ``by``: what began the turn. ``prior``: the agent's last words. ``stopped``:
+    the person stopped it.
+    """
+
+    by: str
+    prior: list[str] = []
+    stopped: bool = False
+
+    def hear(self, entry: Entry | None) -> None:
+        """The next line."""
+        match entry.kind if entry is not None else "":
+            case "begin" if entry is not None:
+                self.by = entry.status or self.by
+            case "human":
+                self.prior, self.stopped = [], False
+            case "answer" if entry is not None and entry.text:
+                self.prior, self.stopped = [*self.prior, entry.text][-4:], False
+            case "end" if entry is not None:
+                self.stopped = entry.status not in {"stop", "error"}
