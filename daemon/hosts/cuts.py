@@ -77,11 +77,9 @@ def telling_lines(lines: list[str]) -> list[str]:
     lines = lines if len(lines) <= 2 * _SCANNED else [*lines[:_SCANNED], *lines[-_SCANNED:]]
     whole = "\n".join(lines).lower()
     words = [word for word in _WORDS if word in whole]
-    found = [
-        line
-        for line in lines
-        if 0 < len(line) <= _LONGEST and any(map(line.lower().__contains__, words)) and _TELLS.search(line)
-    ]
+    lower = whole.split("\n") if words else []
+    tell = sorted({n for word in words for n, line in enumerate(lower) if word in line})
+    found = [lines[n] for n in tell if len(lines[n]) <= _LONGEST and _TELLS.search(lines[n])]
     if len(found) > KEPT_LINES:
         found = [*found[: KEPT_LINES // 2], *found[-KEPT_LINES // 2 :]]
     while sum(len(line) for line in found) > KEPT_CHARS:

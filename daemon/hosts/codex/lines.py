@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from ...core.errors import BadReply
 from ..cuts import TEXT, cut, cut_deep, cut_output
@@ -32,6 +32,10 @@ BULKY: Final = tuple(
     )
 )  # fmt: skip
 """How lines begin that are long or many and never part of the conversation."""
+_RESULT: Final = re.compile(
+    rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"response_item","payload":'
+    rb'\{"type":"(?:function|custom_tool)_call_output",(?:"id":"[^"]*",)?"call_id":"([^"\\]*)"'
+)
 _OWN: Final = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_prompt|subagent_notification"
     r"|skill|user_shell_command|model_switch|permissions instructions|INSTRUCTIONS)\b"
@@ -73,12 +77,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     parent: str = ""
 
 
-class _Line(Struct):
-    timestamp: Any = None
-    type: Any = None
-    payload: Raw = Raw(b"null")
-
-
 class _Meta(Struct):
     turn_id: Any = None
     kinds: Any = field(name="content_item_kinds", default=None)
@@ -114,8 +112,13 @@ class _Payload(Struct):
     meta: _Meta | None = field(name="internal_chat_message_metadata_passthrough", default=None)
 
 
+class _Line(Struct):
+    timestamp: Any = None
+    type: Any = None
+    payload: _Payload | None = None
+
+
 _LINES: Final = msgspec.json.Decoder(_Line)
-_PAYLOADS: Final = msgspec.json.Decoder(_Payload)
 
 
 def is_bulky(head: bytes | bytearray) -> bool:
@@ -124,16 +127,20 @@ def is_bulky(head: bytes | bytearray) -> bool:
     return at >= 0 and head.startswith(BULKY, at)
 
 
+def result_of(line: bytes) -> str:
+    """The call whose result the line is, by its first bytes; "" for another line, or if they do not tell."""
+    found = _RESULT.match(line)
+    return found[1].decode("utf-8", "replace") if found else ""
+
+
 def entry_of(line: bytes) -> Entry | None:
     """The line as an entry; None if it is no JSON or no part of the conversation."""
     try:
         try:
             wire = _LINES.decode(line)
-            found = _PAYLOADS.decode(wire.payload)
         except ValueError:
             wire = decode(line, _Line)  # mends half characters
-            found = decode(wire.payload, _Payload)
-        return _entry(wire, found)
+        return _entry(wire, wire.payload or _Payload())
     except (BadReply, RecursionError, TypeError):
         return None
 

@@ -20,7 +20,7 @@ from ...core.guards import ABORT_ERROR
 from ...core.transcript import MAX_AGENTS, Message, Todo, ToolCall, Transcript
 from ..cuts import cut, cut_deep, size_of
 from ..jsonl import HEAD_OF_FILE, Follower, end_of, opened
-from .lines import Entry, entry_of, is_bulky
+from .lines import Entry, entry_of, is_bulky, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +111,8 @@ class Fold:
 
     def take(self, line: bytes) -> None:
         """The next line of the file."""
+        if (name := result_of(line)) in self._calls and self._calls[name].calls[name].ended:
+            return  # an item had it whole
         entry = entry_of(line) if line.startswith(b"{") else None
         if entry is not None:
             self.feed(entry)

@@ -13,7 +13,9 @@ import pytest
 from daemon.core.errors import Unavailable
 from daemon.core.guards import ABORT_ERROR
 from daemon.core.transcript import Transcript
+from daemon.hosts.codex.lines import entry_of, result_of
 from daemon.hosts.codex.rollout import (
+    Fold,
     RolloutReader,
     every_task,
     is_rollout,
@@ -35,7 +37,9 @@ def recorded(part: str) -> Path:
 
 def line(kind: str, payload: Json, at: int = 0) -> str:
     stamp = f"2026-11-24T10:00:{at:02d}.000Z"
-    return json.dumps({"timestamp": stamp, "ordinal": at, "type": kind, "payload": payload})
+    return json.dumps(
+        {"timestamp": stamp, "ordinal": at, "type": kind, "payload": payload}, separators=(",", ":")
+    )
 
 
 def meta(**more: Any) -> str:
@@ -136,6 +140,21 @@ def test_hook_prompts_and_sub_agents() -> None:
     assert (own.session, own.parent) == (agent, found.session)
     assert not any(m.human for m in own.messages), "a sub-agent's prompt is no person's"
     assert with_sub_agents(found, path).messages == found.messages, "it made no calls"
+
+
+@pytest.mark.parametrize("part", ["84cb", "bdfa", "a7c4"])
+def test_a_result_that_is_known_is_not_read_again(part: str) -> None:
+    """A result is known by the first bytes of its line. Where Codex's own item of the call came before, the
+    line is not decoded, and the transcript is the same.
+    """
+    taken, fed = Fold(str.isascii, whole=True), Fold(str.isascii, whole=True)
+    for each in recorded(part).read_bytes().splitlines():
+        entry = entry_of(each)
+        assert result_of(each) == (entry.id if entry is not None and entry.kind == "output" else "")
+        taken.take(each)
+        if entry is not None:
+            fed.feed(entry)
+    assert taken.transcript() == fed.transcript()
 
 
 def test_a_sub_agent_that_runs_is_seen() -> None:
