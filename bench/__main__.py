@@ -34,6 +34,7 @@ from bench import (
     prompts,
     reflect,
     review,
+    rollouts,
     starts,
     transcripts,
     turns,
@@ -67,6 +68,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "episodes": episodes.run,
     "prompts": prompts.run,
     "transcript": transcripts.run,
+    "rollout": rollouts.run,
     "reflect": reflect.run,
     "backtest": backtest.run,
     "hook": claude.hooks,
@@ -74,7 +76,7 @@ BENCHMARKS: dict[str, Callable[..., Table]] = {
     "watching": watching.idle_cpu,
 }
 
-SIZED = {"transcript", "reflect", "backtest"}
+SIZED = {"transcript", "rollout", "reflect", "backtest"}
 MB, QUICK_MB = 100, 10
 LIMIT_S, QUICK_LIMIT_S = 3_600.0, 600.0
 """For one benchmark: more than ten times what the longest takes on idle cores."""

@@ -339,10 +339,11 @@ def todos_of(given: dict[str, object]) -> tuple[Todo, ...]:
 
 class RolloutReader:
     """Reads one session's file (``jsonl.Follower``). ``is_ours`` says whether an order id is one of ours.
-    ``found``: whether the last ``read`` found the final text that it was told to expect.
+    ``found``: whether the last ``read`` found the final text that it was told to expect. ``window``: as of
+    ``Follower``.
     """
 
-    def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool]) -> None:
+    def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
         self.path = Path(path)
         self.found = False
         self._head: Entry | None = None
@@ -353,7 +354,7 @@ class RolloutReader:
                 fold.feed(self._head)
             return fold
 
-        self._file = Follower(make, is_bulky, WINDOW, CONTEXT)
+        self._file = Follower(make, is_bulky, window, CONTEXT)
 
     def read(self, expect: str = "", *, closed: bool = False) -> Transcript:
         """The task and its work so far. ``expect``: the final text by the Stop hook. ``closed``: see
