@@ -178,6 +178,29 @@ def test_headless_is_judged_only_where_wanted(codex: Codex, daemon: Daemon, llm:
     assert verdict_file(codex.box.project, session_of(ran)) is None
 
 
+def test_a_session_that_is_resumed_in_another_way(own_box: Sandbox, llm: ModelServer) -> None:
+    """A person who resumes in the terminal what ``codex exec`` began is judged, and ``codex exec resume`` of
+    their session is not, though the daemon is asked.
+    """
+    codex = hooked(own_box, llm)
+    with Daemon(own_box) as daemon:
+        (own_box.state / "codex-exec").touch()
+        llm.script(text("Hello to you."))
+        session = session_of(codex.run("Say hello", REFLECTD_HEADLESS=""))
+        assert daemon.session(session) == {}
+        llm.script(*unfinished(), *mended())
+        with CodexTui(codex, "resume", session, REFLECTD_HEADLESS="") as tui:
+            tui.ask(REQUEST)
+            tui.wait_for(DONE)
+            tui.wait_idle()
+        daemon.wait_verdict(session, "complete")
+        (own_box.project / "answer.txt").unlink()
+        llm.script(*unfinished())
+        ran = codex.run(REQUEST, "resume", session, REFLECTD_HEADLESS="")
+        assert (ran.code, said_by(ran)) == (0, [CLAIM]), ran.stdout + daemon.new_log()
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete"]
+
+
 def test_in_the_terminal(codex: Codex, daemon: Daemon, llm: ModelServer) -> None:
     """A person's session goes on with feedback while they watch, and their next task is a task of its own."""
     llm.script(*unfinished(), *mended())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...hosts.codex.hooks import Hook, events_of, parse_hook
-from ...hosts.codex.rollout import RolloutReader, head_of, with_sub_agents
+from ...hosts.codex.rollout import RolloutReader, begun_by, head_of, with_sub_agents
 from ...hosts.jsonl import HEAD_OF_FILE, opened
 from ..threads import beside
 from .hooked import Hooked, Known, Stop, as_json
@@ -49,8 +50,8 @@ RUNS: Final = frozenset({"exec", "mcp", "appServer"})
 
 
 class _Known(Known, eq=False):
-    """One session. ``source``: where it comes from, "" until its file says so. ``turn``: the last one that a
-    prompt opened. ``news``: what the person has not read yet.
+    """One session. ``source``: where it, or its last turn, comes from, "" until its file says so. ``turn``:
+    the last one that a prompt opened. ``news``: what the person has not read yet.
     """
 
     source: str = ""
@@ -61,6 +62,11 @@ class _Known(Known, eq=False):
     def one_shot(self) -> bool:
         """Says whether nobody sits at it; so also where that is not known."""
         return not self.source or self.source in RUNS
+
+    def resumed_by(self, began: str) -> None:
+        """What began its turn: a person may resume what ``codex exec`` began, and the other way round."""
+        if "exec" in {began, self.source} and began in {"exec", "user"}:
+            self.source = began
 
     def show(self, toast: ShowToast) -> None:
         """With the person's next prompt, if it is more than news."""
@@ -92,6 +98,8 @@ class Codex(Hooked[_Known]):
             if known.source or hook.event != "SessionStart":
                 break
             await asyncio.sleep(FIRST_LOOK_S)
+        if hook.event in {"UserPromptSubmit", "Stop"} and hook.rollout:
+            known.resumed_by(await asyncio.to_thread(_begun_by, Path(hook.rollout), hook.turn))
         if not settings.enabled or (known.one_shot and not (hook.headless or settings.run.headless)):
             return NOTHING
         self._sessions[hook.session] = known
@@ -199,6 +207,13 @@ class Codex(Hooked[_Known]):
             output["systemMessage"] = f"reflectd, on the last turn: {known.news}"
             known.news = ""
         return as_json(output)
+
+
+def _begun_by(path: Path, turn: str) -> str:
+    """What began the turn; "" where its file does not say."""
+    with suppress(Unavailable, OSError):
+        return begun_by(path, turn)
+    return ""
 
 
 def _source_of(path: Path) -> str:

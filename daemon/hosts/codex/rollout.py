@@ -19,7 +19,7 @@ from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
 from ...core.transcript import MAX_AGENTS, Message, Todo, ToolCall, Transcript
 from ..cuts import cut, cut_deep, size_of
-from ..jsonl import HEAD_OF_FILE, Follower, end_of, opened
+from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
 from .lines import Entry, entry_of, is_bulky, result_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ KEPT_CHARS: Final = 8 << 20  # of calls, from the newest; what is older is short
 KEPT_MESSAGES: Final = 20_000
 EARLIER: Final = 5  # requests before the task
 SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file
+LAST_LINES: Final = 1 << 18  # bytes in which the beginning of a turn is looked for
+STARTED: Final = b'"task_started"'
 PATCHED: Final = "Success. Updated the following files:"
 STOPPED: Final = "the person stopped it"
 _COMPARED: Final = 200
@@ -416,6 +418,15 @@ def head_of(data: bytes) -> Entry | None:
     """The first lines' facts on the session: its id, its folder, and whether it is a sub-agent's."""
     entries = (entry_of(line) for line in data.split(b"\n", 5)[:5] if line.startswith(b"{"))
     return next((entry for entry in entries if entry is not None and entry.kind == "meta"), None)
+
+
+def begun_by(path: Path, turn: str) -> str:
+    """What began the turn (``exec``, ``user``), by the file's last lines; "" when they do not say. Raises
+    ``Unavailable``.
+    """
+    lines = (line for line in reversed(end_of(path, LAST_LINES).split(b"\n")) if STARTED in line[:HEAD])
+    begins = (entry_of(line) for line in lines)
+    return next((e.status for e in begins if e is not None and e.kind == "begin" and e.turn == turn), "")
 
 
 def name_of(path: Path) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from daemon.core.transcript import Said
 from daemon.hosts.codex.past import files_of, said_in, stops_in
+from daemon.hosts.codex.rollout import begun_by
 from daemon.hosts.jsonl import Cursor
 
 from .test_rollout import ONE, SESSION, TASK, TWO, aborted, answered, began, ended, meta, said, used
@@ -49,6 +50,28 @@ def test_what_a_person_said(tmp_path: Path) -> None:
     said_in(write(tmp_path, meta(source="exec"), *TASK, name=SESSION[:-1] + "2"), None, heard.append)
     assert not heard, "a program asked"
     assert said_in(tmp_path / "none.jsonl", None, heard.append) is None
+
+
+def test_whose_words_they_are_depends_on_the_turn(tmp_path: Path) -> None:
+    """A program's turn in a session of the terminal, and a person's in one of ``codex exec``; also where only
+    the lines before the cursor tell what began the turn.
+    """
+    heard: list[Said] = []
+    by_program = (began(ONE, "exec"), said("No, use yarn", ONE, name="m1"), ended(ONE))
+    by_person = (began(TWO, "user"), said("No, use tabs", TWO, name="m2"), ended(TWO))
+    for source, turns in (("cli", (*by_person, *by_program)), ("exec", (*by_program, *by_person))):
+        said_in(write(tmp_path, meta(source=source), *turns), None, heard.append)
+    assert [s.text for s in heard] == ["No, use tabs", "No, use tabs"]
+    path = write(tmp_path, meta(source="exec"), *by_person, began(ONE, "exec"))
+    assert begun_by(path, ONE) == "exec"
+    assert begun_by(path, TWO) == "user"
+    assert begun_by(path, "t3") == ""
+    heard.clear()
+    cursor = said_in(path, None, heard.append)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(by_program[1] + "\n")
+    said_in(path, cursor, heard.append)
+    assert [s.text for s in heard] == ["No, use tabs"]
 
 
 def test_the_files_of_a_project(tmp_path: Path) -> None:

@@ -46,8 +46,9 @@ def meta(**more: Any) -> str:
     return line("session_meta", {"id": SESSION, "cwd": "/home/ann/shop", "source": "cli", **more})
 
 
-def began(turn: str) -> str:
-    return line("event_msg", {"type": "task_started", "turn_id": turn})
+def began(turn: str, trigger: str = "") -> str:
+    told = {"turn_attribution": {"turn_trigger": trigger}} if trigger else {}
+    return line("event_msg", {"type": "task_started", "turn_id": turn, **told})
 
 
 def said(
