@@ -192,8 +192,7 @@ def test_a_session_that_is_resumed_in_another_way(own_box: Sandbox, llm: ModelSe
         with CodexTui(codex, "resume", session, REFLECTD_HEADLESS="") as tui:
             tui.ask(REQUEST)
             tui.wait_for(DONE)
-            tui.wait_idle()
-        daemon.wait_verdict(session, "complete")
+            daemon.wait_verdict(session, "complete")
         (own_box.project / "answer.txt").unlink()
         llm.script(*unfinished())
         ran = codex.run(REQUEST, "resume", session, REFLECTD_HEADLESS="")

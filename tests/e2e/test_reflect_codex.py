@@ -30,11 +30,12 @@ def test_a_persons_corrections_are_found(own_box: Sandbox, llm: ModelServer) -> 
         with CodexTui(codex) as tui:
             tui.ask(REQUEST)
             tui.wait_for(DONE)
+            (session,) = {r.session for r in llm.of("main")}
+            daemon.wait_verdict(session, "complete")
             tui.wait_idle()
             tui.ask(PNPM)
             tui.wait_for("I use pnpm now.")
             tui.wait_idle()
-        (session,) = {r.session for r in llm.of("main")}
         assert HEADING in codex.rollout(session).read_text("utf-8")
         llm.script(text("I ran npm install."), text("Then I use pnpm."))
         with CodexTui(codex) as tui:
