@@ -381,15 +381,6 @@ def transcript_of(data: bytes, name: str) -> Transcript:
     return _named(_fold_of(data).transcript(), Path(name))
 
 
-def every_task(path: Path) -> Transcript:
-    """All tasks of a session that is over; empty when there is no file."""
-    fold = Fold(lambda _: True, whole=True, every=True)
-    with opened(path) as fd:
-        if fd >= 0:
-            Follower(lambda _: fold, is_bulky, os.fstat(fd).st_size + 1, 0).read(fd, closed=True)
-    return _named(fold.transcript(), path)
-
-
 def _fold_of(data: bytes, *, every: bool = False) -> Fold:
     fold = Fold(lambda _: True, whole=True, every=every)
     for line in data.split(b"\n"):

@@ -17,7 +17,6 @@ from daemon.hosts.codex.lines import entry_of, result_of
 from daemon.hosts.codex.rollout import (
     Fold,
     RolloutReader,
-    every_task,
     is_rollout,
     name_of,
     transcript_of,
@@ -33,6 +32,14 @@ Json = dict[str, Any]
 def recorded(part: str) -> Path:
     (found,) = RECORDED.glob(f"*{part}*.jsonl")
     return found
+
+
+def every_task(path: Path) -> Transcript:
+    """All tasks of a rollout, not the current one alone."""
+    fold = Fold(lambda _: True, whole=True, every=True)
+    for raw in path.read_bytes().split(b"\n"):
+        fold.take(raw)
+    return fold.transcript()
 
 
 def line(kind: str, payload: Json, at: int = 0) -> str:
