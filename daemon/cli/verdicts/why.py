@@ -251,7 +251,10 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
 
 def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     number, when = int(_number(v.get("round"))), clock(_number(v.get("timestamp")))
+    back = int(_number(v.get("attempt"))) if v.get("state") == "complete" else 0
+    before = f", after it was sent back {'once' if back == 1 else f'{back} times'}" if back else ""
     title = f"{_state(v, paint)}{severity(v.get('severity'))}, {f'round {number}, ' if number else ''}{when}"
+    title += before
     lines = paint.row("  verdict   ", title)
     if str(v.get("reason") or "").startswith(NO_PROOF):
         lines += paint.row("  because   ", _over_limit(v) or UNJUDGED)
@@ -259,9 +262,9 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
         lines += paint.row("  because   ", short(reason(v), 400))
     elif str(v.get("state")) in {"stopped", "error", "awaiting_user"}:
         lines += paint.row("  because   ", short(gist(v), 200) or STATES[str(v["state"])])
-    rows = {}
-    for row in _list(_object(_object(case.get("case")).get("evidence")).get("rows")):
-        rows[str(_object(row).get("id"))] = _object(row).get("text", "")
+    elif str(v.get("state")) == "complete" and (seen := _passed(case)):
+        lines += paint.row("  because   ", seen)
+    rows = {str(row.get("id")): row.get("text", "") for row in _rows(case)}
     missing = _list(v.get("missing"))
     for i, item in enumerate(missing if full else missing[:SHOWN], 1):
         m = _object(item)
@@ -283,6 +286,17 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     if full:
         lines += indented(order.get("text") or v.get("feedback") or "", "    | ", width=paint.width)
     return lines + _judge(v, paint)
+
+
+def _rows(case: Json) -> list[Json]:
+    return [_object(row) for row in _list(_object(_object(case.get("case")).get("evidence")).get("rows"))]
+
+
+def _passed(case: Json) -> str:
+    """The last check that passed after the last edit, in words; "" where the judge went by the rest."""
+    checks = [r for r in _rows(case) if r.get("kind") == "check" and r.get("outcome") == "passed"]
+    last = [r for r in checks if r.get("position") == "after_last_write"][-1:]
+    return f"{short(last[0].get('id', ''), 8)}: {short(last[0].get('text', ''), WIDTH)}" if last else ""
 
 
 def _judge(v: Json, paint: Paint) -> list[str]:

@@ -188,3 +188,22 @@ def test_why_nothing_was_proven(box: Sandbox) -> None:
         host.send(host.turn("ses_open"))
         wait_until(lambda: daemon.verdicts("ses_open"), "a verdict", daemon.log)
         said(reflectd(box, "why", "ses_open"), 0, "not judged", "no model judged it", "reflectd setup")
+
+
+def test_what_is_done_says_by_which_check_and_after_how_many_rounds() -> None:
+    """The last check that passed after the last edit; where there was none, nothing is said of one."""
+    rows = [
+        {"id": id_, "kind": "check", "outcome": "passed", "position": position, "text": text}
+        for id_, position, text in (
+            ("E1", "before_last_write", "old"),
+            ("E2", "after_last_write", "`make test`"),
+        )
+    ]
+    verdict = {"turn": "m1", "state": "complete", "severity": "NONE", "attempt": 2, "round": 3, "at": 0}
+    found = {"verdicts": [], "case": {"case": {"evidence": {"rows": rows}}, "verdict": verdict}}
+    told = "\n".join(explained(found, Paint()))
+    assert "because   E2: `make test`" in told
+    assert "round 3, 1970" in told.replace(", 1969", ", 1970")
+    assert "after it was sent back 2 times" in told
+    rows.pop()
+    assert "because" not in "\n".join(explained(found, Paint()))
