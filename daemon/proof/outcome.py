@@ -29,6 +29,7 @@ FIRST, LAST = 4, 16  # lines of the output in the evidence
 SENT: Final = 12  # lines of the output in the feedback
 CALL: Final = "P1"
 MARKS: Final = 50
+_FULL: Final = "No space left on device"
 _ASKS: Final = re.compile(  # what a program prints that reads from a terminal and has none
     r"EOFError: EOF when reading a line|/dev/tty: (?:No such device|Device not configured)"
     r"|No such device or address: '/dev/tty'|the input device is not a TTY|stdin is not a (?:tty|terminal)",
@@ -39,7 +40,7 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 
 def ended(known: Known, ran: Ran, directory: str) -> Ended:
     """The run as a proof: passed, failed, timed out or not started. A check that ran no test, or that
-    needs a terminal, started none.
+    lacked a terminal or room on the disk, started none.
     """
     output = redact(clean(ran.output))
     check = replace(
@@ -49,8 +50,8 @@ def ended(known: Known, ran: Ran, directory: str) -> Ended:
     state: ProofState
     if ran.why:
         state = ran.why
-    elif ran.exit is None or (ran.exit and not found.tests and _ASKS.search(output)):
-        state = "not_started"  # killed by a signal, nothing says by whom; or it asked on a terminal
+    elif ran.exit is None or (ran.exit and _lacks(output, tests=bool(found.tests))):
+        state = "not_started"  # by a signal nothing says who killed it; the rest is no fault of the work
     elif found.result == "unknown":  # it printed a failure and ended with 0, or ran nothing
         state = "failed" if ran.exit == 0 and found.tests else "not_started"
     else:
@@ -60,6 +61,11 @@ def ended(known: Known, ran: Ran, directory: str) -> Ended:
     lines = tuple(line for line, _ in ends(output, FIRST, LAST, picked))
     marks = found.tests or tuple(_NUMBER.sub("#", line.strip()) for _, line in picked)[:MARKS]
     return Ended(known, proof, lines, found.summary, marks if state == "failed" else ())
+
+
+def _lacks(output: str, *, tests: bool) -> bool:
+    """Says whether a check failed for want of room on the disk, or of a terminal. ``tests``: some failed."""
+    return _FULL in output or (not tests and _ASKS.search(output) is not None)
 
 
 def compared(end: Ended, before: Collection[str]) -> Ended:

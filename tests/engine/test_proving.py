@@ -598,10 +598,13 @@ async def test_a_check_that_the_agent_rewrote_proves_nothing(make: Make) -> None
     assert (w.verdict()["state"], w.verdict()["proof"]["state"]) == ("complete", "tests_changed")
 
 
-async def test_a_check_that_asks_on_a_terminal_proves_nothing(make: Make) -> None:
+@pytest.mark.parametrize(
+    "script", ["input('Go on? ')\n", "print('x', file=open('/dev/full', 'w'), flush=True)\n"]
+)
+async def test_a_check_that_lacks_a_terminal_or_room_proves_nothing(make: Make, script: str) -> None:
     """It is no failure of the work."""
     w = await make(ON)
-    (w.folder / "ask.py").write_text("input('Go on? ')\n")
+    (w.folder / "ask.py").write_text(script)
     (route,) = next(f for f in w.sim.daemon.engine.features if f.name == "proof").routes()
     await route.answer({"directory": str(w.folder), "command": "python3 ask.py", "do": "use"})
     await w.turn(write("calc.py"))
