@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import UserError
 from ...core.fast import needs_second_look
 from ..render import Paint, count, money, plain, print_json, severity, short
-from ..settings import add_flags, load, look
+from ..settings import add_flags, here, load, look
 from ..terminal import add_flag, say
 
 if TYPE_CHECKING:
@@ -65,7 +65,12 @@ said no; 2 wrong arguments, no session, or nobody to ask; 130 Ctrl-C (run it aga
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
     parser = verbs.add_parser("judge", epilog=EPILOG)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the case or session, `-` for stdin")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a case, a session's file or id, `-` for stdin",
+    )
     parser.add_argument("--last", action="store_true", help="Claude Code's newest session of this project")
     parser.add_argument("--past", action="store_true", help="all past sessions, or those in the folder FILE")
     parser.add_argument("--days", type=int, metavar="N", help="with --past: only the last N days")
@@ -123,7 +128,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     """The case of FILE, or of the newest session."""
-    from ...files.cases import CaseFolder, read_file
+    from ...files.cases import read_file
     from ...files.project import upward
     from ...replay.cases import load as load_case
     from .sessions import is_transcript_file, load_transcript, newest
@@ -134,10 +139,25 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     if args.file == "-":
         return load_case(sys.stdin.buffer.read(), "stdin", templates)
     path = Path(args.file)
-    path = path if path.exists() else CaseFolder(where.state_dir).find(args.file)
+    path = path if path.exists() else _named(args.file, where)
     if is_transcript_file(path):
         return load_transcript(path, templates)
     return load_case(read_file(path), str(path), templates)
+
+
+def _named(name: str, where: Paths) -> Path:
+    """A case of the person's folder, else the newest case of this project's session whose id begins so.
+    Raises ``UserError``.
+    """
+    from ...files.cases import CaseFolder
+    from ..verdicts.why import cases_upward
+
+    try:
+        return CaseFolder(where.state_dir).find(name)
+    except UserError:
+        if saved := cases_upward(where, here(where), name):
+            return saved[0]
+        raise
 
 
 def verdict_of(loaded: Loaded, verdict: Verdict, *, verbose: bool) -> dict[str, object]:

@@ -33,6 +33,8 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     assert "undo" not in said(dry, 0, "would be kept", path.name)
     assert listed(box) == []
     assert not (box.state / "cases").exists()
+    said(reflectd(box, "judge", "ses_on"), 10, "not done")  # the newest case of the session that begins so
+    said(reflectd(box, "judge", "ses_none"), 2, "there is no case")
     why = "The failure is old."
     text = said(reflectd(box, "dispute", "--should-be", "complete", "--why", why), 0, "judged    incomplete")
     kept = box.state / "cases" / path.name
