@@ -88,7 +88,8 @@ _ALL: Final = frozenset(
 _DEFINED_IN: Final = {  # program -> the file that says what it runs
     re.compile(program): re.compile(name)
     for program, name in (
-        (r"g?make", r"(?:gnu)?makefile|.+\.mk"), (r"just", r"\.?justfile"), (r"task", r"taskfile\.ya?ml"),
+        (r"g?make", r"(?:gnu)?makefile|[\w-]{1,64}\.mk"), (r"just", r"\.?justfile"),
+        (r"task", r"taskfile\.ya?ml"),
         (r"npm|pnpm|yarn|bun", r"package\.json"), (r"tox", r"tox\.ini"), (r"nox", r"noxfile\.py"),
         (r"pytest|py\.test|python[\d.]*", r"pytest\.ini|tox\.ini"), (r"rake", r"rakefile"),
     )

@@ -22,7 +22,7 @@ from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
 COMPLETE = {"complete": True, "severity": "NONE"}
 CHECK = "python3 -m unittest -q"
 GOOD = "def add(a, b):\n    return a + b\n"
-BAD = "def add(a, b):\n    return a - b\n"
+BAD = "def add(a, b):\n    return a - b - 0\n"  # of another size, else the compiled one counts
 TEST = """import unittest
 
 from calc import add
