@@ -5,7 +5,7 @@ environment, flags. A mistake in any of them is a ``UserError`` that names every
 
 A project's ``.reflection/config.toml`` comes with a clone, so somebody else may have written it. It can only
 make a setting stricter, and then the stricter value counts, wherever the other one came from. It never stops
-the daemon. A key of it is a problem because of that file alone, not on the person's settings:
+the daemon. Only that file decides whether a key in it is a problem; the person's settings do not:
 
 * a key that a project may not set, an unknown key, and a value that is less strict than the default are
   ignored;

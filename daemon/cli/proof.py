@@ -73,9 +73,8 @@ def _list(args: argparse.Namespace) -> int:
         more = {"project": theirs, "trusted": trusted, "in_force": in_force}
         print_json(_as_json(settings, folder, known, ran) | more)
     else:
-        lines = _lines(settings, folder, known, ran, trusted=trusted, in_force=in_force)
-        told = [short(problem, 300) for problem in problems if "proof." in problem]
-        lines[1:1] = [line for text in told for line in Paint().row("  ! ", text)]
+        told = [problem for problem in problems if "proof." in problem]
+        lines = _lines(settings, folder, known, ran, told, trusted=trusted, in_force=in_force)
         show(lines, pager=not args.no_pager)
     return 0
 
@@ -139,6 +138,7 @@ def _lines(
     folder: Path,
     known: list[Command],
     ran: list[Ended],
+    problems: list[str],
     *,
     trusted: bool,
     in_force: bool,
@@ -149,6 +149,8 @@ def _lines(
     on = "on" if in_force else "on after `reflectd restart`"
     state = on if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
     lines = paint.row("", f"{paint('Proof', 'bold')} in {place(folder)}: {state}", "  ")
+    for problem in problems:
+        lines += paint.row("  ! ", short(problem, 300))
     if p.command:
         why = refused(p.command)
         note = f": never run: {why}" if why else ""

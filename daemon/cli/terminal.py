@@ -20,7 +20,7 @@ from ..core.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 NARROWEST = 16  # columns of text beside a hanging indent, however narrow the terminal is
 NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
@@ -68,7 +68,7 @@ def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str
     indent = columns(hang)
     limit = max(limit, indent + NARROWEST)
     lines, line, used = list[str](), "", 0
-    for piece in re.findall(r" +|`[^`\n]{1,60}`[^ ]*|[^ ]+", text):  # a command stays on one line
+    for piece in _pieces(text, limit - indent):
         size, rest = columns(piece), piece
         if used + size > limit and line.strip() and line != hang:
             lines.append(line.rstrip())
@@ -83,6 +83,13 @@ def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str
         if not (rest.isspace() and line == hang and lines):
             line, used = line + rest, used + size
     return _coloured([*lines, line] if line.strip() else lines)
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    """Words, and the blanks between them; a command in backticks is one word where it fits into a line."""
+    for piece in re.findall(r" +|`[^`\n]{1,60}`[^ ]*|[^ ]+", text):
+        whole = columns(piece) <= room or piece[0] != "`"
+        yield from [piece] if whole else re.findall(r" +|[^ ]+", piece)
 
 
 def beginning(text: str, room: int) -> str:

@@ -94,7 +94,8 @@ class Setting(Struct, frozen=True):
             if self.form == "command":
                 return value.isprintable() and len(value) <= COMMAND_CHARS
             if self.form == "folders":
-                return len(names(value)) <= MOST_NAMES and all(map(_is_below, names(value)))
+                plain = [name.removeprefix("./").rstrip("/") for name in names(value)]
+                return len(plain) <= MOST_NAMES and all(map(_is_below, plain))
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))

@@ -21,9 +21,9 @@ class Severity(StrEnum):
 
 
 NO_PROOF = "no_proof"
-OVER_LIMIT = "over a limit of `spend`"
-"""How the reason goes on where such a limit kept a model from being asked."""
 """The beginning of ``reason`` when no model judged and nothing is proven: unscored, nobody's fault."""
+OVER_LIMIT = "over a limit of `spend`"
+"""How that reason goes on where such a limit kept a model from being asked."""
 
 FinalState = Literal["complete", "incomplete", "awaiting_user", "stopped", "unscored", "error", "skipped"]
 State = Literal[

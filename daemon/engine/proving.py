@@ -249,7 +249,7 @@ class Proving:
         world = self._world
         ended = await self._aged(wanted, await self._ran(wanted, known))
         if ended.proof.state == "failed":
-            again = await self._ran(wanted, known)
+            again = await self._again(wanted, ended)
             if again.proof.state == "passed":
                 ended = replace(again, proof=replace(again.proof, state="flaky", tests=ended.proof.tests))
             elif again.proof.state != "failed":  # it did not fail twice
@@ -272,6 +272,14 @@ class Proving:
         )  # fmt: skip
         return ended
 
+    async def _again(self, wanted: _Wanted, failed: Ended) -> Ended:
+        """The repeat of a check that failed. Where it can't be made nothing follows from the failure."""
+        try:
+            return await self._ran(wanted, failed.known)
+        except Unavailable as e:
+            reason = f"`{failed.known.typed}` failed once and could not be run again: {e}"[:REASON]
+            return replace(failed, proof=replace(failed.proof, state="not_run", reason=reason))
+
     async def _aged(self, wanted: _Wanted, ended: Ended) -> Ended:
         """A failure beside what failed before the task's first edit, as far as anybody knows."""
         from ..proof.outcome import compared
@@ -291,7 +299,10 @@ class Proving:
         commit = await asyncio.to_thread(tree.commit_before, folder, wanted.task_at)
         if not commit:
             return ended
-        base = await self._ran(wanted, known, commit)
+        try:
+            base = await self._ran(wanted, known, commit)
+        except Unavailable:  # the check may be newer than that commit
+            return ended
         outcome = base.proof.state
         if outcome in {"passed", "failed"}:
             at = self._world.clock.now_ms()
@@ -316,7 +327,7 @@ class Proving:
                 place = self._files.place(mark)
                 written = replace(written, place=str(place), repository=str(top))
                 self._files.write(written)
-                share = names(wanted.settings.share)
+                share = [name.removeprefix("./").rstrip("/") for name in names(wanted.settings.share)]
                 await _whole(asyncio.to_thread(tree.make, place, top, inside, share, commit))
                 folder = place / inside
             whole = place if in_tree else folder  # a folder of an older commit may be a link

@@ -34,12 +34,16 @@ _ADDRESS: Final = re.compile(
     r"\w://|\b(?!127\.)\d{1,3}(?:\.\d{1,3}){3}\b|\w@(?!\d)[\w-]{1,64}[.:]"
     r"|/dev/(?:tcp|udp)/"
     r"|(?:^|[\s;&|({\\\"'`])(?:\.{0,2}/(?:[\w.-]{1,64}/){0,8})?"
-    r"(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet|aws|gcloud|gsutil|kubectl|gh)(?=[\s;&|<>)\"'`]|$)"
-    r"|(?:\b[A-Z_]{0,32}(?:HOST|SERVER|ADDR|DSN|UR[IL])=|--host(?:name)?[= ])"
+    r"(?:curl|wget|ssh|scp|sftp|rsync|ftp|nc|ncat|telnet)(?=[\s;&|<>)\"'`]|$)"
+    r"|(?:(?<![-\w])[A-Z_]{0,32}(?:HOST|ADDR|DSN|UR[IL])=|--host(?:name)?[= ])"
     r"(?!['\"]?(?:localhost|127\.|\[?::1|/|\s|$))",
 )
 _OTHER_RIGHTS: Final = re.compile(r"(?:^|[\s;&|({/\\\"'`])(?:sudo|doas|su|pkexec)(?=\s|$)")
-_DEPLOYS: Final = re.compile(r"(?:^|[\s:])(?:deploy|publish|push|upload)(?=[\s:;&|)]|$)", re.IGNORECASE)
+_DEPLOYS: Final = re.compile(r"(?:^|[\s:])(?:deploy|publish)(?=[\s:;&|)]|$)", re.IGNORECASE)
+_REMOTE: Final = frozenset({"aws", "gcloud", "gsutil", "kubectl", "gh"})
+_PUSHING: Final = frozenset(
+    {"docker", "podman", "helm", "gem", "twine", "eval", "make", "just", "task", "npm", "pnpm", "yarn", "bun"}
+)
 _NO_CHECK: Final = re.compile(  # it builds only, or makes what is there the expectation
     r"\s(?:-u|-update|--no-run|--update(?:-?snapshots?)?|--updateSnapshot|--snapshot-update|--force-regen"
     r"|--accept|--bless)(?=[\s=]|$)"
@@ -127,8 +131,11 @@ def refused(command: str) -> str:
     deeds = {a.kind for a in read_script(command) if isinstance(a, Deed)}
     bad = deeds & {"push", "deploy", "pr", "issue", "commit"}
     if bad or _DEPLOYS.search(command):
-        return f"it is a {min(bad)}" if bad else "it names a deployment or a push"
-    if _ADDRESS.search(command):
+        return f"it is a {min(bad)}" if bad else "it names a deployment"
+    programs = [_program(step) for step in steps(command)]
+    if any(p in _PUSHING and {"push", "upload"} & set(words[1:]) for words, p in programs):
+        return "it names a push"
+    if _ADDRESS.search(command) or any(p in _REMOTE for _, p in programs):
         return "it names a network address or a program that needs one"
     if _PRODUCTION.search(command):
         return "it names production"
@@ -217,13 +224,14 @@ def defines(command: str, path: str) -> bool:
     """Says whether a file decides what this check runs: its Makefile, package.json, or a script that it is
     and that is no test.
     """
-    name = file_name(path).lower()
+    name, written = file_name(path).lower(), f"/{posixpath.normpath(path)}"
     for step in steps(command):
         words, program = _program(step)
         if any(p.fullmatch(program) and f.fullmatch(name) for p, f in _DEFINED_IN.items()):
             return True
-        scripts = [w.removeprefix("./") for w in words[: 2 if _INTERPRETER.fullmatch(program) else 1]]
-        if not is_test(path) and any("." in w and (path == w or path.endswith(f"/{w}")) for w in scripts):
+        runs = [w for w in words[1:] if not w.startswith("-")] if _INTERPRETER.fullmatch(program) else words
+        script = posixpath.normpath(runs[0]) if runs else ""
+        if script and not is_test(path) and written.endswith(f"/{script.lstrip('/')}"):
             return True
     return False
 

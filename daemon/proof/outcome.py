@@ -51,12 +51,13 @@ def ended(known: Known, ran: Ran, directory: str) -> Ended:
     if ran.why:
         state = ran.why
     elif ran.exit is None or (ran.exit and _lacks(output, tests=bool(found.tests))):
-        state = "not_started"  # by a signal nothing says who killed it; the rest is no fault of the work
+        state = "not_started"  # somebody killed it, or what it lacks is no fault of the work
     elif found.result == "unknown":  # it printed a failure and ended with 0, or ran nothing
         state = "failed" if ran.exit == 0 and found.tests else "not_started"
     else:
         state = "passed" if found.result == "passed" else "failed"
-    proof = Proof(known.command, ran.exit, round(ran.seconds, 1), state, found.tests, known.folder)
+    code = None if state == "not_started" and _FULL in output else ran.exit  # it is tried again
+    proof = Proof(known.command, code, round(ran.seconds, 1), state, found.tests, known.folder)
     picked = failure_lines(output)[0]
     lines = tuple(line for line, _ in ends(output, FIRST, LAST, picked))
     marks = found.tests or tuple(_NUMBER.sub("#", line.strip()) for _, line in picked)[:MARKS]
@@ -65,7 +66,7 @@ def ended(known: Known, ran: Ran, directory: str) -> Ended:
 
 def _lacks(output: str, *, tests: bool) -> bool:
     """Says whether a check failed for want of room on the disk, or of a terminal. ``tests``: some failed."""
-    return _FULL in output or (not tests and _ASKS.search(output) is not None)
+    return not tests and (_FULL in output or _ASKS.search(output) is not None)
 
 
 def compared(end: Ended, before: Collection[str]) -> Ended:

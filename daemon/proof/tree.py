@@ -188,9 +188,10 @@ def remove(place: Path, top: str) -> None:
     with contextlib.suppress(Unavailable):
         _git(Path(top), "worktree", "remove", "--force", "--force", str(place))
     if os.path.lexists(place):
-        for folder, _, _ in os.walk(place):  # top down: each is opened before its own folders are read
-            with contextlib.suppress(OSError):
-                Path(folder).chmod(0o700)
+        _open(place)
+        for folder, names, _ in os.walk(place):  # top down: those below are opened before they are read
+            for name in names:
+                _open(Path(folder, name))
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(Unavailable, OSError):
             kept = Path(_git(Path(top), "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
@@ -201,6 +202,13 @@ def remove(place: Path, top: str) -> None:
             (kept / "worktrees").rmdir()  # as git does it, where it is empty
     if os.path.lexists(place):
         raise Unavailable(f"{place} can't be removed")
+
+
+def _open(folder: Path) -> None:
+    """Let the owner read and change a folder; a link is left alone."""
+    with contextlib.suppress(OSError):
+        if not folder.is_symlink():
+            folder.chmod(0o700)
 
 
 def _copy(top: Path, place: Path) -> None:

@@ -148,18 +148,23 @@ class Proofs:
         return str(rows[0][0]), marks
 
     def same(self, project: str, files: str, known: Known, within_s: float) -> Ended | None:
-        """The newest run of this check on exactly these files. One that did not begin says nothing, nor
-        one that did not end and had less than the ``within_s`` that a run may take now.
+        """The newest run of this check on exactly these files that says something of them. A run that did not
+        begin does not, nor one that a limit ended that was shorter than ``within_s``, the one of now.
         """
         rows = self._db.read(
-            "SELECT body, files FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
+            "SELECT body, files, after FROM proof_runs WHERE project = ? AND (files = ? OR after = ?) "
             "ORDER BY at DESC LIMIT ?",
             (project, files, files, KEPT_RUNS),
         )
-        found = ((end, at) for body, at in rows if (end := _readable(body)) is not None)
-        mine = ((end, at) for end, at in found if end.known.key == known.key and _says(end.proof, within_s))
-        # one during which files changed says nothing about those that are there since
-        return next((end for end, at in mine if at == files or end.proof.state != "changed"), None)
+        for body, before, after in rows:
+            end = _readable(body)
+            if end is None or end.known.key != known.key or not _says(end.proof, within_s):
+                continue
+            # one during which files changed says nothing of those that are there since, nor where only a
+            # branch changed, by whomever
+            if end.proof.state != "changed" or files == before != after:
+                return end
+        return None
 
     def spent_ms(self, since: int) -> int:
         """How long all runs took since then, in ms."""
@@ -182,8 +187,8 @@ class Proofs:
 
 
 def _says(proof: Proof, within_s: float) -> bool:
-    if proof.state == "not_started":
-        return proof.exit not in NOT_BEGUN
+    if proof.state in {"not_started", "not_run"}:
+        return proof.state == "not_started" and proof.exit not in NOT_BEGUN
     return proof.state != "timed_out" or proof.seconds * MORE >= within_s
 
 

@@ -176,3 +176,10 @@ def test_every_line_of_every_verb_fits_the_screen(box: Sandbox) -> None:
     assert said(reflectd(box, "stop"), 0) == stopped
     piped = said(reflectd(box, "config"), 0).splitlines()
     assert [x.split()[0] for x in piped] == list(SETTINGS)
+
+
+def test_a_command_stays_on_one_line_where_it_fits() -> None:
+    """So it can be copied; a longer one is broken between words, as any text."""
+    text = "see `reflectd config set judge.mode observe` for that"
+    assert fold(text, 42) == ["see", "`reflectd config set judge.mode observe`", "for that"]
+    assert fold(text, 24) == ["see `reflectd config set", "judge.mode observe` for", "that"]

@@ -15,6 +15,7 @@ import pytest
 from daemon import config
 from daemon.core.errors import Rejected
 from daemon.files.prompts import TRUST_FILE, Trust, command_place
+from daemon.store import proofs
 from daemon.testing import FakeClock, ScriptedLLM
 from harness.machine.processes import of_a_check
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, bash, write
@@ -622,3 +623,31 @@ async def test_the_check_chosen_before_is_not_run_any_more(make: Make) -> None:
     assert {(c.known.command, c.known.source, c.struck) for c in known} == {
         (CHECK, "person", False), ("make old", "person", True),
     }  # fmt: skip
+
+
+async def test_a_failure_that_can_not_be_repeated_is_no_failure(make: Make) -> None:
+    """It is told, stored as no result, and tried again when there is time."""
+    w = await make(f"{ON}minutes_a_day = 1\n")
+    slow = "import time\ntime.sleep(1)\nraise SystemExit(1)\n"
+    (w.folder / "test_calc.py").write_text(slow)
+    read = w.sim.daemon.engine.proving.proofs
+    at = w.clock.now_ms()
+    await w.sim.daemon.engine.world.db.commit(proofs.spent("earlier", at, 54_500))
+    await w.turn(PASSED, write("test_calc.py"))
+    state, why = w.unproved()
+    assert (state, "failed once and could not be run again: proof.minutes_a_day" in why) == ("complete", True)
+    (ended,) = read.runs(os.path.realpath(w.folder))
+    assert ended.proof.state == "not_run"
+
+
+async def test_a_branch_that_moved_meanwhile_is_no_reason_for_ever(make: Make) -> None:
+    """By whomever: the same files are checked again."""
+    w = await make(ON)
+    (w.folder / "test_calc.py").write_text(
+        "import os, subprocess\nif not os.path.exists('../seen'):\n    open('../seen', 'w').close()\n"
+        "    subprocess.run(['git', 'branch', 'theirs'], check=True)\n" + TEST
+    )
+    await w.turn(PASSED, write("test_calc.py"))
+    assert w.verdict()["proof"]["state"] == "changed"
+    await w.turn(write("test_calc.py"), session="ses_b")
+    assert w.verdict("ses_b")["proof"]["state"] == "passed"

@@ -192,7 +192,7 @@ def _proof(status: Json) -> list[Row]:
     if found["runs"]:
         return [("proof", f"{told}; `{short(found['runs'], 80)}` runs")]
     if (last := found["last"]) is not None:
-        told += f"; {short(in_words(last), 100)}, {clock(last['at'])}"
+        told += f"; {short(in_words(last), 100)} in {place(last['project'])}, {clock(last['at'])}"
     return [("proof", told)]
 
 

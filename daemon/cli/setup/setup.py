@@ -46,7 +46,7 @@ OF_ONE: Final = {
     "reflect": ("claude-code",),
 }
 """Flags that need an agent's name, and the agents that have them."""
-OF_CLAUDE_CODE: Final = ("mod", "judge")
+NOT_OF_OPENCODE: Final = ("mod", "judge")
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
@@ -56,7 +56,7 @@ SAID: Final[dict[Action, str]] = {
     "restored": "Restored {file}.",
 }
 EPILOG: Final = """examples:
-  reflectd setup                     asks three short questions, then connects
+  reflectd setup                     asks a few short questions, then connects
   reflectd setup --status            what is connected, and who judges
   reflectd setup --yes               connect every agent that is there, ask nothing
   reflectd setup --dry-run           show what that would change, write nothing
@@ -148,8 +148,8 @@ def _check(args: argparse.Namespace) -> None:
             raise UserError(
                 f"--{key} is for one agent: {' or '.join(f'`reflectd setup {h}`' for h in hosts)}"
             )
-    if args.host == opencode.HOST and any(getattr(args, key) is not None for key in OF_CLAUDE_CODE):
-        raise UserError("--mod and --judge are for Claude Code: `reflectd setup claude-code`")
+    if args.host == opencode.HOST and any(getattr(args, key) is not None for key in NOT_OF_OPENCODE):
+        raise UserError("--mod and --judge are not for opencode: `reflectd setup claude-code`")
 
 
 def _status(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[dict[str, Any], int]:

@@ -32,8 +32,8 @@ after you have looked at them here and trusted them. When one of them changes, y
 prompts, in ~/.config/reflectd/prompts, are used without this.
 
 The preferences that it brings (.claude/memory/preferences.md) and the check that its settings name
-(proof.command) are shown too: agents are given the ones, and reflectd runs the other, only after you have
-trusted them, on a terminal."""
+(proof.command) are shown too. Only after you have trusted them, on a terminal, are agents given these
+preferences, and only then does reflectd run this check."""
 EPILOG = """examples:
   reflectd trust                   show this project's prompts and ask
   reflectd trust --show            show them, ask nothing

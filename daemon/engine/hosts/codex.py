@@ -64,7 +64,7 @@ class _Known(Known, eq=False):
         return not self.source or self.source in RUNS
 
     def resumed_by(self, began: str) -> None:
-        """What began its turn: a person may resume what ``codex exec`` began, and the other way round."""
+        """Take the trigger of its turn: a person resumes what ``codex exec`` began, or reversed."""
         if "exec" in {began, self.source} and began in {"exec", "user"}:
             self.source = began
 
@@ -210,7 +210,7 @@ class Codex(Hooked[_Known]):
 
 
 def _begun_by(path: Path, turn: str) -> str:
-    """What began the turn; "" where its file does not say."""
+    """The trigger of the turn; "" where its file does not say."""
     with suppress(Unavailable, OSError):
         return begun_by(path, turn)
     return ""

@@ -142,7 +142,7 @@ def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -
 
 
 class _Heard(Struct):
-    """What stands before a line. ``by``: what began the turn. ``prior``: the agent's last words. ``stopped``:
+    """The lines before one. ``by``: the trigger of the turn. ``prior``: the agent's last words. ``stopped``:
     the person stopped it.
     """
 

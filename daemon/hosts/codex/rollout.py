@@ -412,7 +412,7 @@ def head_of(data: bytes) -> Entry | None:
 
 
 def begun_by(path: Path, turn: str) -> str:
-    """What began the turn (``exec``, ``user``), by the file's last lines; "" when they do not say. Raises
+    """The trigger of the turn (``exec``, ``user``), by the file's last lines; "" when they do not say. Raises
     ``Unavailable``.
     """
     lines = (line for line in reversed(end_of(path, LAST_LINES).split(b"\n")) if STARTED in line[:HEAD])
