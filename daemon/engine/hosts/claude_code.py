@@ -276,7 +276,7 @@ class ClaudeCode(Hooked[_Known]):
             await self._resolve(session, over=True, said=said)
             events = events_of(hook, self._world.clock.now_ms())
             names = await self._awaited(hook) if isinstance(events[-1], ev.SessionIdled) else ()
-            if stop.prompt.done():  # while the file was read the session went on
+            if stop.released:  # while the file was read the session went on
                 return NOTHING
             if names:
                 events = (*events[:-1], ev.BackgroundAwaited(session, events[-1].t, names))

@@ -156,7 +156,7 @@ class Codex(Hooked[_Known]):
         try:
             await self._resolve(session, over=True, said=hook.final)
             held = await self._held(hook, stop, min(end, clock.monotonic() + HOLD_S))
-            if stop.prompt.done():  # while it was waited the session went on
+            if stop.released:  # while it was waited the session went on
                 return NOTHING
             events = events_of(hook, clock.now_ms())
             if held:

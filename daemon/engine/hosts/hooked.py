@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from ...core.offers import When
     from ...core.orders import CallOrder, ResultStatus, StoredOrder
+    from ...core.transcript import Transcript
+    from ...store.outbox import Stored
     from ..intake import Intake
     from ..offering import Offering
     from ..round import Schedule
@@ -51,12 +53,20 @@ class Stop(Struct, eq=False):
     )
     toasts: list[str] = field(default_factory=list)
 
+    @property
+    def released(self) -> bool:
+        """Says whether there is nothing to say any more: the session went on."""
+        return self.prompt.done() and not self.prompt.result()[0]
+
 
 class Known(Struct, eq=False):
-    """One session. ``ending``: it is over, and its last turn is being judged."""
+    """One session. ``ending``: it is over, and its last turn is being judged. ``left``: feedback on the turn
+    of the Stop hook that waits, which an earlier daemon decided and did not give.
+    """
 
     stop: Stop | None = None
     ending: bool = False
+    left: Stored | None = None
 
     def release(self) -> None:
         """A Stop hook that still waits has nothing to say."""
@@ -100,6 +110,7 @@ class Hooked(Host, Generic[K]):
         self._files = files
         self._wait_s = wait_s
         self._sessions: dict[str, K] = {}
+        self._given: set[str] = set()  # prompts that left, until the file says what became of them
 
     def _of(self, session: str) -> K:
         return self._sessions.setdefault(session, self.known())
@@ -164,7 +175,7 @@ class Hooked(Host, Generic[K]):
             # something sent the agent on since: what is being judged is not its last turn
             await self._intake.hear(instance, [ev.SessionBusied(session, self._world.clock.now_ms())])
         known.goes_on()
-        known.stop = stop
+        known.stop, known.left = stop, None
 
     def _is_waiting(self, session: str, stop: Stop) -> bool:
         known = self._sessions.get(session)
@@ -180,10 +191,13 @@ class Hooked(Host, Generic[K]):
         """The judgement's answer until ``end`` (monotonic). A prompt leaves only if the file still ends with
         its turn.
         """
-        clock = self._world.clock
-        while (judged := self._schedule.task(session)) is not None:
+        clock, known = self._world.clock, self._of(session)
+        if known.left is not None:
+            self.take(instance, known.left.id, known.left.order)
+        while (judged := self._schedule.task(session)) is not None or stop.prompt.done():
             left = max(0.0, end - clock.monotonic())
-            await asyncio.wait((stop.prompt, judged), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            both: list[asyncio.Future[Any]] = [stop.prompt, *([judged] if judged is not None else ())]
+            await asyncio.wait(both, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not stop.prompt.done():
                 return as_json(
                     {"systemMessage": f"reflectd: {'; '.join(stop.toasts)}"} if stop.toasts else {}
@@ -193,7 +207,8 @@ class Hooked(Host, Generic[K]):
                 return NOTHING
             stale = await self._stale(session, instance, stop, order)
             if not stale:
-                self._of(session).stop = None
+                self._given.add(order)
+                known.stop = None
                 self._world.spawn(self._look_for(session), f"{self.name} seen", "look")
                 return await self._sent(instance, stop, text)
             await self._intake.result(order, "stale", _NULL, stale)
@@ -247,9 +262,23 @@ class Hooked(Host, Generic[K]):
         for stored in prompts:
             if stored.id in shown:
                 await self._intake.result(stored.id, "done", _NULL, "")
+            elif over and self._is_left(stored, transcript):
+                self._of(session).left = stored
+                continue
             elif over:
                 await self._intake.result(stored.id, "failed", _NULL, "the host dropped it")
+            else:
+                continue
+            self._given.discard(stored.id)
         return over or all(stored.id in shown for stored in prompts)
+
+    def _is_left(self, stored: Stored, transcript: Transcript) -> bool:
+        """Says whether this feedback is about the turn of the Stop hook that waits, and was never given: the
+        daemon that decided it died before it could answer.
+        """
+        order, stop = stored.order, self._of(stored.session).stop
+        waits = stop is not None and not stop.prompt.done() and stored.id not in self._given
+        return waits and isinstance(order, SendFeedback) and not transcript.stale(order.task, order.turn)
 
     # The port
 
@@ -261,6 +290,9 @@ class Hooked(Host, Generic[K]):
         error = ""
         match order:
             case SendFeedback() | SendNudge():
+                answers = stop is not None and stop.prompt.done() and stop.prompt.result()[0] == identity
+                if answers or identity in self._given:
+                    return
                 if stop is not None and not stop.prompt.done():
                     stop.prompt.set_result((identity, f"{order.text}\n(reflectd {identity})"))
                     return

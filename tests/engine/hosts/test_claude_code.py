@@ -405,6 +405,20 @@ async def reaches(w: World, c: ClaudeSim, text: str) -> None:
     await w.sim.daemon.engine.filing.drain()
 
 
+@pytest.mark.shows("I21", "I22")
+async def test_feedback_that_a_killed_daemon_decided_answers_the_next_stop(w: World) -> None:
+    """The hook asks the next daemon about the same turn: it is given what was decided, once."""
+    w.add(INCOMPLETE)
+    c, text = await given(w, "session-1")
+    await w.sim.kill()
+    c.daemon = await w.sim.start()
+    again = await c.stops(dropped=True)
+    assert (again.status, again.text) == (422, text)
+    third = await c.stops(dropped=True)  # of the same daemon: the host dropped what it was given
+    assert third.status == 204
+    assert len(w.llm.prompts) == 1
+
+
 @pytest.mark.shows("I22")
 @pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
 async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
