@@ -29,6 +29,11 @@ class ClaudeTui(Terminal):
         wanted = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash", *args]
         super().__init__(claude.command(*wanted), claude.env | env, claude.box.project, READY)
 
+    def ask(self, text: str) -> None:
+        """Type and send; until it left the input line, which is the last one that begins so."""
+        self.type(text)
+        self.enter_until(lambda: text[:40] not in self.screen.rpartition(READY)[2], f"{text!r} sent")
+
     def interrupt(self) -> None:
         """Esc, once; until the agent has stopped."""
         self.escape()

@@ -177,7 +177,11 @@ class Terminal:
         self._key(b"\r")
 
     def enter_until(self, done: Callable[[], bool], what: str) -> None:
-        """Press Enter, and again every 5 s until ``done``: a UI that draws may lose the key."""
+        """Press Enter until ``done``."""
+        self.press_until("\r", done, what)
+
+    def press_until(self, keys: str, done: Callable[[], bool], what: str) -> None:
+        """Press these keys, and again every 5 s until ``done``: a UI that draws may lose them."""
         again = 0.0
 
         def pressed() -> bool:
@@ -186,7 +190,7 @@ class Terminal:
                 return True
             if time.monotonic() > again:
                 again = time.monotonic() + _ENTER_S
-                self.enter()
+                self.press(keys)
             return False
 
         wait_until(pressed, what, lambda: self.screen)

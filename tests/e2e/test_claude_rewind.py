@@ -31,8 +31,8 @@ def rewind(tui: ClaudeTui, what: str) -> None:
     tui.wait_gone("\u276f (current)")
     tui.enter()
     tui.wait_for("Restore code and conversation")
-    tui.press(what)
-    tui.wait_gone("Restore code and conversation")
+    gone = "Restore code and conversation"
+    tui.press_until(what, lambda: gone not in tui.screen, f"screen without {gone!r}")
 
 
 @pytest.mark.shows("I14", "GUARD-1")
