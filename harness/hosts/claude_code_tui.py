@@ -30,7 +30,12 @@ class ClaudeTui(Terminal):
         super().__init__(claude.command(*wanted), claude.env | env, claude.box.project, READY)
 
     def ask(self, text: str) -> None:
-        """Type and send; until it left the input line, which is the last one that begins so."""
+        """Type and send; until it left the input line, which is the last one that begins so. Below a command
+        stands a list of commands, which begins so too.
+        """
+        if text.startswith("/"):
+            super().ask(text)
+            return
         self.type(text)
         self.enter_until(lambda: text[:40] not in self.screen.rpartition(READY)[2], f"{text!r} sent")
 
