@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -163,7 +164,7 @@ async def test_kill_9_of_the_daemon_ends_the_check_at_once(tmp_path: Path) -> No
             await asyncio.sleep(0.02)
     assert lives(pids[2])
     (told,) = RunFiles(tmp_path / "state").clear()
-    assert "1 processes ended" in told
+    assert re.search(r": [1-9]\d* processes ended", told)  # the watcher may have been faster with the others
     assert not lives(pids[2])
     assert not list((tmp_path / "state").iterdir())
 
