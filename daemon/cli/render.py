@@ -123,6 +123,11 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def times(number: int) -> str:
+    """``once``, ``2 times``."""
+    return "once" if number == 1 else f"{number} times"
+
+
 def place(folder: object) -> str:
     """A folder for a person: below the home folder it begins with ``~``."""
     home, path = os.path.expanduser("~"), short(folder, 400)  # noqa: PTH111 - pathlib raises without a home

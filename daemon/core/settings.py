@@ -94,8 +94,7 @@ class Setting(Struct, frozen=True):
             if self.form == "command":
                 return value.isprintable() and len(value) <= COMMAND_CHARS
             if self.form == "folders":
-                plain = [name.removeprefix("./").rstrip("/") for name in names(value)]
-                return len(plain) <= MOST_NAMES and all(map(_is_below, plain))
+                return len(folders(value)) <= MOST_NAMES and all(map(_is_below, folders(value)))
             if self.form == "names":
                 found = names(value)
                 return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
@@ -122,6 +121,11 @@ def flag_of(key: str) -> str:
 def names(text: str) -> tuple[str, ...]:
     """The names in a text that has commas between them, without blanks around each; none in an empty text."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def folders(text: str) -> tuple[str, ...]:
+    """The folders in such a text: ``./a/`` is ``a``."""
+    return tuple(name.removeprefix("./").rstrip("/") for name in names(text))
 
 
 def _is_word(value: str) -> bool:

@@ -20,7 +20,7 @@ from .. import config
 from ..core.errors import ReflectdError, Unavailable
 from ..core.orders import ShowToast
 from ..core.proof import Known, Proof
-from ..core.settings import names
+from ..core.settings import folders
 from ..files.prompts import trusts_command
 from ..proof import tree
 from ..proof.run import RunFiles, Written, identity, run
@@ -327,7 +327,7 @@ class Proving:
                 place = self._files.place(mark)
                 written = replace(written, place=str(place), repository=str(top))
                 self._files.write(written)
-                share = [name.removeprefix("./").rstrip("/") for name in names(wanted.settings.share)]
+                share = folders(wanted.settings.share)
                 await _whole(asyncio.to_thread(tree.make, place, top, inside, share, commit))
                 folder = place / inside
             whole = place if in_tree else folder  # a folder of an older commit may be a link

@@ -174,7 +174,7 @@ def make(place: Path, top: Path, inside: str, share: Collection[str], commit: st
             raise Unavailable(f"{top} can't be copied: {words(e)}") from e
     for name in (os.path.normpath(f"{inside}/{each}") for each in share if _is_plain(each)):
         source, link = top / name, place / name
-        if not _is_plain(name) or _through_link(place, name):
+        if _through_link(place, name):
             continue
         if source.is_dir() and not os.path.lexists(link):
             link.parent.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ from ..render import (
     short,
     span,
     standstill,
+    times,
     waiting,
 )
 from ..settings import add_flags, database, look
@@ -254,8 +255,7 @@ def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) 
     """
     state = "off" if s["off"] else waiting(s) or ("busy" if s["busy"] else s["phase"])
     why = f" ({short(reason(s), 100)})" if reason(s) and state == s["phase"] else ""
-    back = "once" if s["attempts"] == 1 else f"{s['attempts']} times"
-    rounds = f", sent back {back}" if s["attempts"] else ""
+    rounds = f", sent back {times(s['attempts'])}" if s["attempts"] else ""
     told = state if state.startswith("waits for ") else paint.state(state, s["reason"])
     active = ago(s["active_at"], now_ms) if s["active_at"] else ""
     title = f"  {short(s['title'], 60)}" if s["title"] else ""

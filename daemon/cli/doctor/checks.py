@@ -487,7 +487,7 @@ def proof(about: About) -> Iterator[Check]:
     from ...proof.choice import refused
     from ...proof.tree import repository
     from ...store.proofs import Proofs
-    from ...store.readonly import ReadOnly
+    from ..settings import database
 
     p, here = about.settings.proof, find_project()
     if not p.enabled:
@@ -501,8 +501,8 @@ def proof(about: About) -> Iterator[Check]:
         except Unavailable as e:
             yield Check("proof", "warn", f"proof.where is worktree: {e}", "proof.where = folder, or git init")
     used, known = 0.0, 0
-    if about.where.database.exists():
-        with ReadOnly(about.where.database) as db:
+    with database(about.where) as db:
+        if db is not None:
             read = Proofs(db)
             used = read.spent_ms(int(time.time() * 1000) - DAY_MS) / 60_000
             known = sum(not c.struck for c in read.commands(os.path.realpath(here)))

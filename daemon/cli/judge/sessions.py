@@ -1,8 +1,8 @@
 """Finds past sessions: Claude Code's transcripts, exports of opencode, and the sessions of an open opencode,
 which the daemon asks for.
 
-One session is held at a time. A session that
-can't be read raises ``ReflectdError``; a folder that can't be read is told of and left out.
+One session is held at a time. A session that can't be read raises ``ReflectdError``; a folder that can't be
+read is told of and left out.
 """
 
 from __future__ import annotations

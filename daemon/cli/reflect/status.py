@@ -15,7 +15,7 @@ from msgspec import to_builtins
 from ...learning.rules.candidates import quotes_of
 from ...learning.rules.journal import is_due, ranked
 from ...learning.rules.standing import CONTRADICTED, NOTES, contradicting
-from ..render import Paint, clock, count, place, plain, print_json, short
+from ..render import Paint, clock, count, place, plain, print_json, short, times
 from ..terminal import say, show
 from .decisions import rules_of
 
@@ -116,8 +116,7 @@ def _against(row: Standing, look: Look, paint: Paint) -> list[str]:
     by = contradicting(row, look.journal["signals"])
     if not by:
         return []
-    often = "once" if by.total() == 1 else f"{by.total()} times"
-    said = f"you contradicted it {often} ({', '.join(short(name, 40) for name in list(by)[:3])})"
+    said = f"you contradicted it {times(by.total())} ({', '.join(short(name, 40) for name in list(by)[:3])})"
     worn = by.total() >= CONTRADICTED
     said += f": reflectd reflect unlearn {row.id}" if worn else ""
     return paint.row("      ", paint(said, "yellow" if worn else "dim"))

@@ -31,6 +31,7 @@ from ..render import (
     print_json,
     severity,
     short,
+    times,
     waiting,
 )
 from ..settings import NOTHING, add_flags, database, here, look
@@ -252,7 +253,7 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
 def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     number, when = int(_number(v.get("round"))), clock(_number(v.get("timestamp")))
     back = int(_number(v.get("attempt"))) if v.get("state") == "complete" else 0
-    before = f", after it was sent back {'once' if back == 1 else f'{back} times'}" if back else ""
+    before = f", after it was sent back {times(back)}" if back else ""
     title = f"{_state(v, paint)}{severity(v.get('severity'))}, {f'round {number}, ' if number else ''}{when}"
     title += before
     lines = paint.row("  verdict   ", title)
