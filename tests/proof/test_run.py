@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from daemon.core.errors import Unavailable
 from daemon.proof.run import HEAD, TAIL, Ran, RunFiles, Written, environment, identity, kill_marked, run
+from harness.machine.processes import of_a_check
 
 LONG = 60.0
 
@@ -160,11 +160,11 @@ async def test_kill_9_of_the_daemon_ends_the_check_at_once(tmp_path: Path) -> No
         other.kill()
         other.wait()
     async with asyncio.timeout(LONG):
-        while lives(pids[0]) or lives(pids[1]):
+        while lives(pids[0]) or lives(pids[1]) or len(of_a_check(tmp_path)) > 1:  # the watcher ends last
             await asyncio.sleep(0.02)
     assert lives(pids[2])
     (told,) = RunFiles(tmp_path / "state").clear()
-    assert re.search(r": [1-9]\d* processes ended", told)  # the watcher may have been faster with the others
+    assert "1 processes ended" in told
     assert not lives(pids[2])
     assert not list((tmp_path / "state").iterdir())
 
