@@ -9,6 +9,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from daemon.core.words import state_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -38,7 +40,7 @@ class _Page:
         yield self._styled("reflectd demo", "bold")
         yield f"A real session ({found['host']}), recorded once, was played to a real daemon on its socket."
         yield f"The judge is `{found['judge']}`: no model, no network, no key was used. It says what the"
-        yield 'calls prove: a failed check sends the agent on. "complete" is for a model to say.'
+        yield 'calls prove: a failed check sends the agent on. "Done" is for a model to say.'
         for number, this in enumerate(found["rounds"], 1):
             yield from self._round(number, this, found["request"] if number == 1 else "")
         yield from self._files(found["files"])
@@ -73,7 +75,7 @@ class _Page:
         severity = "" if verdict["severity"] == "NONE" else f", severity {verdict['severity']}"
         yield from self._labelled(
             "verdict",
-            f"{verdict['state']}{severity} (judge: {by['provider']}, {by['ms']} ms)",
+            f"{state_name(verdict['state'])}{severity} (judge: {by['provider']}, {by['ms']} ms)",
             "red" if verdict["state"] == "incomplete" else "green",
         )
         data = order["data"]

@@ -93,7 +93,7 @@ def test_the_readme_names_the_measured_figures() -> None:
     assert told["without a model"] == f"of {turns} turns"
     assert told["said anything at all"] == speaks
     assert told["unfinished turns that it found"] == found
-    assert told['right when it said "incomplete"'] == precise
+    assert told['right when it said "not done"'] == precise
     assert waiting == "0 of 0"
     assert f"On {turns} turns whose authors had seen neither rules" in README
     quiet = 1 - int(speaks.split()[0]) / int(turns)
@@ -104,7 +104,7 @@ def test_the_readme_names_the_measured_figures() -> None:
     flat = " ".join(read("docs/cost.md").split())
     assert (
         f"On {turns} turns that its rules had not been tuned on it spoke of {speaks.split()[0]}, "
-        f'found {caught} unfinished ones, and was right {right} of the {said} times it said "incomplete"'
+        f'found {caught} unfinished ones, and was right {right} of the {said} times it said "not done"'
     ) in flat
 
 

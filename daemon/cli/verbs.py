@@ -66,7 +66,7 @@ USAGE = "usage: reflectd VERB [FLAGS]"
 ABOUT = "Judges whether your coding agent is really done, and makes it go on if not."
 CODES = """\
 exit codes: 0 done, 1 not available, 2 wrong arguments or settings,
-3 not running (status), 10 incomplete and 11 unscored (judge).
+3 not running (status), 10 not done and 11 not judged (judge).
 `reflectd help VERB` says more about each."""
 
 

@@ -56,8 +56,8 @@ examples:
   reflectd judge --past --label
   reflectd judge --past --days 7 --provider anthropic --dry-run
 
-exit codes: 0 complete, or it is the person's turn, or a guard ended the turn; 10 incomplete;
-11 unscored (no judge could tell); 1 not available; 2 wrong arguments, settings or file.
+exit codes: 0 done, or it is your turn, or a guard ended the turn; 10 not done;
+11 not judged (no judge could tell); 1 not available; 2 wrong arguments, settings or file.
 With --past: 0 shown; 1 a limit on spending, no answer of a model or the file system ended it, or you
 said no; 2 wrong arguments, no session, or nobody to ask; 130 Ctrl-C (run it again to go on)"""
 

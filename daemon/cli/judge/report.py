@@ -20,10 +20,10 @@ SHOWN: Final = 12  # projects and weeks
 TEXT: Final = 1_500  # characters of one feedback or answer
 NAME: Final = 18  # characters of a project's name
 TITLES: Final[dict[Group, str]] = {
-    "complete": "complete",
+    "complete": "done",
     "sent": "sent back",
     "awaiting": "your turn",
-    "unscored": "unscored",
+    "unscored": "not judged",
     "stopped": "ended by a guard",
 }
 COLUMNS: Final[dict[Group, str]] = {**TITLES, "sent": "back", "awaiting": "yours", "stopped": "ended"}

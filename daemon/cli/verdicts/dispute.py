@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from ...client import request
 from ...core.errors import Unavailable, UserError
-from ...core.words import EXPECTED, NAMES
+from ...core.words import EXPECTED, NAMES, state_name
 from ...paths import find_socket
 from ..render import Paint, count, print_json, short, table
 from ..settings import add_flags, here, look
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from ...paths import Paths
 
 LOOKED_AT = 200  # cases: as many as a project keeps
+SAID = "done|not-done|your-turn"
 VERDICT = "verdict"  # the action that is meant where none is named
 EPILOG = """examples:
-  reflectd dispute --should-be complete            the newest verdict of this project was wrong
-  reflectd dispute ses_58c3f --round 2 --should-be incomplete --why "the tests never ran"
-  reflectd dispute --should-be awaiting_user --dry-run       only show which case it is
+  reflectd dispute --should-be done                the newest verdict of this project was wrong
+  reflectd dispute ses_58c3f --round 2 --should-be not-done --why "the tests never ran"
+  reflectd dispute --should-be your-turn --dry-run           only show which case it is
   reflectd dispute save ses_58c3f --out bug.json   keep one session's newest case as bug.json
-  reflectd dispute label bug.json --expect complete --why "the tests were forbidden"
+  reflectd dispute label bug.json --expect done --why "the tests were forbidden"
   reflectd dispute list
   reflectd dispute remove NAME                     undo; the name is printed
   reflectd judge bug.json --provider offline       judge it by the rules of today
@@ -68,15 +69,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         )
         add_round(each)
     said.add_argument(
-        "--should-be", type=_state, choices=EXPECTED, required=True, help="what the verdict should have been"
+        "--should-be", type=_state, metavar=SAID, required=True, help="what the verdict should have been"
     )
     said.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
     save.add_argument("--out", metavar="FILE", help="write it to FILE instead")
     label = action("label", "say what the verdict of a case should have been", _label)
     label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd dispute list`")
-    label.add_argument(
-        "--expect", type=_state, choices=EXPECTED, required=True, help="what it should have been"
-    )
+    label.add_argument("--expect", type=_state, metavar=SAID, required=True, help="what it should have been")
     for each in (said, label):
         each.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
     shown = action("list", "show the cases of your case folder", _list)
@@ -86,9 +85,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _state(text: str) -> str:
-    """The state that a person means who types it as `why` shows it: ``done``, ``not done``, ``your turn``."""
+    """The state that a person means: in the words that `why` shows, or in those of the verdict files."""
+    import argparse
+
     words = text.lower().replace("-", " ").replace("_", " ")
-    return next((state for state in EXPECTED if NAMES[state] == words), text)
+    state = next((s for s in EXPECTED if words in {NAMES[s], s.replace("_", " ")}), "")
+    if not state:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {SAID}")
+    return state
 
 
 def newest_case(where: Paths, session: str, number: int = 0) -> Path:
@@ -134,8 +138,8 @@ def _label(args: argparse.Namespace) -> int:
     folder = CaseFolder(where.state_dir)
     path = folder.find(args.file)
     before = folder.label(path, args.expect, args.why)
-    changed = f" (it said {before.get('expect')})" if before else ""
-    print(f"{path} expects {args.expect}{changed}")
+    changed = f" (it said {state_name(str(before.get('expect')))!r})" if before else ""
+    print(f"{path} expects {state_name(args.expect)!r}{changed}")
     return 0
 
 
@@ -154,7 +158,14 @@ def _list(args: argparse.Namespace) -> int:
     rows = [("case", "judged", "expected", "request")]
     for c in cases:
         said = f"can't be used: it {c.problem}" if c.problem else c.request
-        rows.append((short(c.path.stem, 80), c.judged or "-", c.expect or "-", short(said, 60)))
+        rows.append(
+            (
+                short(c.path.stem, 80),
+                state_name(c.judged) or "-",
+                state_name(c.expect) or "-",
+                short(said, 60),
+            )
+        )
     print("\n".join(_listed(rows, Paint())))
     return 0
 
@@ -187,11 +198,11 @@ def _dispute(args: argparse.Namespace) -> int:
     found = dispute(where.state_dir, source, args.should_be, args.why, dry_run=args.dry_run)
     case = found.case
     agrees = " (that is what the judge said)" if found.agrees else ""
-    before = f" (before: {found.before})" if found.before else ""
+    before = f" (before: {state_name(found.before)})" if found.before else ""
     say(f"session   {case.session}")
     say(f"request   {short(case.request, 100)}")
-    say(f"judged    {case.judged}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
-    say(f"should be {args.should_be}{agrees}{before}")
+    say(f"judged    {state_name(case.judged)}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
+    say(f"should be {state_name(args.should_be)}{agrees}{before}")
     say(f"{'would be kept as' if args.dry_run else 'kept as'} {found.path}")
     if not args.dry_run and not found.agrees:
         _taken_back(find_socket(where), case.session)

@@ -329,7 +329,7 @@ def _next(found: Json, v: Json, paint: Paint) -> list[str]:
         ]
     if not found.get("case_file") or v.get("state") not in {"complete", "incomplete", "awaiting_user"}:
         return lines
-    right = "incomplete" if v.get("state") == "complete" else "complete"
+    right = "not-done" if v.get("state") == "complete" else "done"
     return [*lines, *paint.row("  wrong?    ", f"reflectd dispute {name}{number} --should-be {right}")]
 
 

@@ -117,7 +117,7 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
         server.script(Answers(DONE), Answers(OPEN), look, Answers(DONE))
         code, screen = await answered(box, env, "y", "--no-pager")
         assert code == 0
-        for words in ("3 sessions, 3 stops", "Anthropic", "complete 2 67%", "sent back 1 33%", "4.0 calls"):
+        for words in ("3 sessions, 3 stops", "Anthropic", "done 2 67%", "sent back 1 33%", "4.0 calls"):
             assert words in screen
         assert "Still open" not in screen
         code, screen = await answered(box, env, "")
@@ -172,7 +172,7 @@ async def test_no_more_calls_than_were_agreed_to(box: Sandbox) -> None:
         broken = Says("no JSON at all")
         server.script(broken, broken)
         code, screen = await answered(box, env, "y")
-        assert (code, "unscored 1 100%" in screen) == (0, True), "two calls: that is what was agreed to"
+        assert (code, "not judged 1 100%" in screen) == (0, True), "two calls: that is what was agreed to"
         session(box, 2, passed=True)
         server.script(broken, Answers(OPEN))
         code, screen = await answered(box, env, "y")
@@ -219,7 +219,7 @@ async def test_a_model_that_is_silent_ends_it(box: Sandbox) -> None:
         assert (code, "It ended early: anthropic" in screen) == (1, True)
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
-        assert (code, "complete 1 100%" in screen) == (0, True)
+        assert (code, "done 1 100%" in screen) == (0, True)
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -243,7 +243,7 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
         await asyncio.to_thread(wait_until, counted, "the end of the call", daemon.log)
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
-        assert (code, "Ask the model about 1 stop?" in screen, "complete 2 100%" in screen) == (0, True, True)
+        assert (code, "Ask the model about 1 stop?" in screen, "done 2 100%" in screen) == (0, True, True)
 
 
 async def test_nobody_to_ask(box: Sandbox) -> None:

@@ -77,7 +77,7 @@ def test_judge_texts_cannot_move_the_cursor(box: Sandbox) -> None:
         (("judge",), b"", "give FILE or --last"),
         (("judge", "--last", "x.jsonl"), b"", "give FILE or --last"),
         (("case", "label", "nothing", "--expect", "complete"), b"", "dispute list"),
-        (("case", "label", str(RED), "--expect", "finished"), b"", "invalid choice"),
+        (("case", "label", str(RED), "--expect", "finished"), b"", "done|not-done|your-turn"),
         (("case", "label", str(EXPORT), "--expect", "complete"), b"", "not a case"),
         (("case", "remove", "nothing"), b"", "no case"),
         (("case", "remove", str(RED)), b"", "not in"),

@@ -40,7 +40,7 @@ def test_one_letter_for_each_answer(box: Sandbox) -> None:
     assert "1 of 3 looked at were right: 6–79 %" in " ".join(screen.split())  # noqa: RUF001
     assert 'judge.mode = "observe"' in screen
     assert cases(box) == [("awaiting_user", "person"), ("complete", "person"), ("incomplete", "person")]
-    said(reflectd(box, "case", "list"), 0, "incomplete", "awaiting_user")
+    said(reflectd(box, "case", "list"), 0, "not done", "your turn")
     assert "No setting was changed" in screen
     assert not (box.home / ".config" / "reflectd" / "config.toml").exists()
     found = json.loads(reflectd(box, "backtest", "--json").stdout)["labels"]

@@ -66,7 +66,7 @@ def test_the_report(box: Sandbox) -> None:
     """Sessions, stops, each state with its share, severities, figures of a day, signs, projects, weeks."""
     sessions(box, 6)
     text = said(reflectd(box, "backtest"), 0, "6 sessions, 7 stops in 6 files", "the fixed rules, for free")
-    for words in ("complete  ", "sent back as", "HIGH 4", "a day  ", "asked again", "by project", "2025-W"):
+    for words in ("done  ", "sent back as", "HIGH 4", "a day  ", "asked again", "by project", "2025-W"):
         assert words in text.replace("2026-W", "2025-W")
     found = report(box)
     assert (found["sessions"], found["stops"], found["sent"], found["complete"]) == (6, 7, 4, 0)

@@ -36,7 +36,7 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     said(reflectd(box, "judge", "ses_on"), 10, "not done")  # the newest case of the session that begins so
     said(reflectd(box, "judge", "ses_none"), 2, "there is no case")
     why = "The failure is old."
-    text = said(reflectd(box, "dispute", "--should-be", "complete", "--why", why), 0, "judged    incomplete")
+    text = said(reflectd(box, "dispute", "--should-be", "complete", "--why", why), 0, "judged    not done")
     kept = box.state / "cases" / path.name
     assert str(kept) in text
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -45,7 +45,7 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     ]
     said(reflectd(box, "judge", path.stem), 10, "DIFFERS", why)
     said(reflectd(box, "dispute", "ses_o", "--should-be", "complete"), 2, "ses_old", "ses_one")
-    said(reflectd(box, "dispute", "ses_on", "--should-be", "your-turn"), 0, "before: complete")
+    said(reflectd(box, "dispute", "ses_on", "--should-be", "your-turn"), 0, "before: done")
     assert [(c["expect"], c["why"]) for c in listed(box)] == [("awaiting_user", "")]
     assert json.loads(kept.read_text("utf-8"))["case"] == json.loads(path.read_text("utf-8"))["case"]
     said(reflectd(box, "case", "remove", path.stem), 0, "removed", str(kept))
@@ -88,11 +88,11 @@ def test_which_case_is_meant(box: Sandbox) -> None:
         judged_in(deep, daemon, "ses_deep")
         said(reflectd(box, *dry), 0, "ses_deep")
         said(reflectd(box, "case", "save", cwd=beside), 2, f"{beside} has no saved case")
-        said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "judged    incomplete")
+        said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "judged    not done")
     (case,) = listed(box)
     assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
     said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
-    said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 0, "before: complete")
+    said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 0, "before: done")
 
 
 def test_save_label_and_list(box: Sandbox) -> None:
@@ -101,9 +101,9 @@ def test_save_label_and_list(box: Sandbox) -> None:
     said(reflectd(box, "case", "list"), 0, "no cases")
     said(reflectd(box, "case", "save"), 0, "saved", str(box.state / "cases" / path.name))
     label = reflectd(box, "case", "label", path.stem, "--expect", "complete", "--why", "w")
-    said(label, 0, "expects complete")
+    said(label, 0, "expects 'done'")
     said(reflectd(box, "case", "save", "ses_one"), 0, "saved already")
-    said(reflectd(box, "case", "list"), 0, path.stem, "incomplete", "complete", "Reject an empty")
+    said(reflectd(box, "case", "list"), 0, path.stem, "not done", "done", "Reject an empty")
     said(reflectd(box, "case", "save", "--out", "mine.json"), 0, "mine.json")
     said(reflectd(box, "case", "save", "--out", "mine.json"), 2, "exists")
     said(reflectd(box, "case", "label", "mine.json", "--expect", "incomplete"), 0)

@@ -34,7 +34,7 @@ def test_why_tells_the_whole_story(box: Sandbox) -> None:
                 "pytest -q",
                 "it reached the agent",
                 "fixed rules, free",
-                "--should-be complete",
+                "--should-be done",
             ):
                 assert words in text
         assert reflectd(box, "why").stdout == text
