@@ -52,7 +52,7 @@ def main(argv: list[str], known: Mapping[str, tuple[str, str]] = VERBS) -> int:
     except (ReflectdError, OSError) as e:
         if isinstance(e, BrokenPipeError):
             raise
-        return _failed(e, argv)
+        return failed(e, argv)
     except KeyboardInterrupt:
         return 130
 
@@ -82,7 +82,7 @@ def _run(argv: list[str], known: Mapping[str, tuple[str, str]]) -> int:
     return code
 
 
-def _failed(e: ReflectdError | OSError, argv: list[str]) -> int:
+def failed(e: ReflectdError | OSError, argv: list[str]) -> int:
     """Say what failed, as JSON where that was asked for. Returns the exit code."""
     text = told(e)
     if "--json" in argv:

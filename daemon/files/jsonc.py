@@ -1,5 +1,5 @@
-"""Edits the settings texts of the hosts (JSON with comments): one member of nested objects, and the list of
-opencode's plugins. Every other byte stays.
+"""Edits the settings texts of the hosts (JSON with comments): one member of nested objects, or the items of
+a list. Every other byte stays.
 
 It accepts the JSON of the hosts' own parsers; anything else is a ``UserError`` with line and column. Each
 edited text is parsed again and compared with the intended value before it is returned. Never reads or writes
@@ -299,7 +299,7 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
     new = json.dumps(value, ensure_ascii=False)
     name = json.dumps(path[depth], ensure_ascii=False)
     edits = [(found.start, found.end, new)] if found else append(text, node, f"{name}: {new}")
-    wanted = deepcopy(root.value)
+    wanted = _copy(text)
     _at(wanted, path[:depth])[path[depth]] = value
     return _checked(apply(text, edits), wanted)
 
@@ -312,7 +312,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
     node, depth, found = _walk(text, root, path)
     if not found:
         return text
-    wanted = deepcopy(root.value)
+    wanted = _copy(text)
     del _at(wanted, path[:depth])[path[depth]]
     after = cut(text, node, next(i for i, item in enumerate(node.items) if item.name == path[depth]))
     after = _checked(after, wanted)
@@ -336,7 +336,7 @@ def _walk(text: str, root: Node, path: tuple[str, ...]) -> tuple[Node, int, Node
     raise ValueError("an empty path names no member")
 
 
-def _at(value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:  # noqa: ANN401 - of any JSON
     for name in path:
         value = value[name]
     return value
@@ -353,74 +353,62 @@ def _checked(after: str, wanted: dict[str, Any]) -> str:
     return after
 
 
-# --- opencode's list of plugins -----------------------------------------------------------------------------
+# --- the items of a list ------------------------------------------------------------------------------------
 
 
-KEY = "plugin"
+def items(text: str, path: tuple[str, ...]) -> list[Any]:
+    """The items of the list at ``path``; none where there is no list. Raises ``UserError``."""
+    node = _list_at(text, path)
+    return list(node.value) if node else []
 
 
-def plugins(text: str) -> list[Any]:
-    """The entries as opencode reads them: strings, or ``[spec, options]``. Raises ``UserError``."""
-    _, member = _list_of(text)
-    return list(member.value) if member else []
-
-
-def spec_of(entry: object) -> str:
-    """The spec of an entry without its options; empty when opencode would ignore the entry."""
-    first = entry[0] if isinstance(entry, list) and entry else entry
-    return first if isinstance(first, str) else ""
-
-
-def add_plugin(text: str, spec: str) -> str:
-    """``text`` with ``spec`` at the end of the list; unchanged when the list has it. Raises ``UserError``."""
-    root, member = _list_of(text)
-    before = member.value if member else []
-    if any(spec_of(entry) == spec for entry in before):
-        return text
-    if root is None:
-        return add_plugin(begun(text), spec)
-    quoted = json.dumps(spec, ensure_ascii=False)
-    where, new = (member, quoted) if member else (root, f'"{KEY}": [{quoted}]')
-    return _checked(apply(text, append(text, where, new)), {**root.value, KEY: [*before, spec]})
-
-
-def replace_plugin(text: str, matches: Callable[[str], bool], spec: str) -> str:
-    """``text`` in which the first matching entry loads ``spec``, with its options; other matches are removed.
-
-    Unchanged when no entry matches. Raises ``UserError``.
+def add_item(text: str, path: tuple[str, ...], value: object) -> str:
+    """``text`` with ``value`` at the end of the list, which is made where there is none. Raises
+    ``UserError``.
     """
-    at = next((i for i, entry in enumerate(plugins(text)) if matches(spec_of(entry))), None)
-    if at is None:
+    node = _list_at(text, path)
+    if node is None:
+        return put(text, path, [value])
+    wanted = _copy(text)
+    _at(wanted, path).append(value)
+    return _checked(apply(text, append(text, node, json.dumps(value, ensure_ascii=False))), wanted)
+
+
+def set_item(text: str, path: tuple[str, ...], at: tuple[int, ...], value: object) -> str:
+    """``text`` with ``value`` in the place of one item; ``(2, 0)`` is the first of the list that is the third
+    item. Raises ``UserError``.
+    """
+    old, wanted = cast("Node", _list_at(text, path)), _copy(text)
+    for index in at:
+        old = old.items[index].node
+    if old.value == value:
         return text
-    text = _without(text, matches, after=at)
-    root, member = cast("tuple[Node, Node]", _list_of(text))
-    node = member.items[at].node
-    old = node.items[0].node if node.items else node
-    entry = [spec, *member.value[at][1:]] if node.items else spec
-    wanted = {**root.value, KEY: [*member.value[:at], entry, *member.value[at + 1 :]]}
-    return _checked(apply(text, [(old.start, old.end, json.dumps(spec, ensure_ascii=False))]), wanted)
+    _at(wanted, (*path, *at[:-1]))[at[-1]] = value
+    return _checked(apply(text, [(old.start, old.end, json.dumps(value, ensure_ascii=False))]), wanted)
 
 
-def remove_plugin(text: str, matches: Callable[[str], bool]) -> str:
-    """``text`` without the entries that match. Comments stay, and so does a list that becomes empty."""
-    return _without(text, matches, after=-1)
-
-
-def _without(text: str, matches: Callable[[str], bool], *, after: int) -> str:
-    entries = plugins(text)
-    gone = [i for i, entry in enumerate(entries) if i > after and matches(spec_of(entry))]
+def drop_items(text: str, path: tuple[str, ...], matches: Callable[[Any], bool], *, after: int = -1) -> str:
+    """``text`` without the items that match and stand behind ``after``. Comments stay, and so does a list
+    that becomes empty. Raises ``UserError``.
+    """
+    before = items(text, path)
+    gone = [i for i, value in enumerate(before) if i > after and matches(value)]
     if not gone:
         return text
-    root, _ = cast("tuple[Node, Node]", _list_of(text))
+    wanted = _copy(text)
+    _at(wanted, path)[:] = [value for i, value in enumerate(before) if i not in gone]
     for index in reversed(gone):
-        text = cut(text, cast("Node", _list_of(text)[1]), index)
-    return _checked(text, {**root.value, KEY: [e for i, e in enumerate(entries) if i not in gone]})
+        text = cut(text, cast("Node", _list_at(text, path)), index)
+    return _checked(text, wanted)
 
 
-def _list_of(text: str) -> tuple[Node | None, Node | None]:
-    """The top-level object (None for a text of spaces and comments) and its plugin list."""
+def _list_at(text: str, path: tuple[str, ...]) -> Node | None:
     root = top(text)
-    member = next((item.node for item in root.items if item.name == KEY), None) if root else None
-    if member and not isinstance(member.value, list):
-        raise UserError(f'{place(text, member.start)}: "{KEY}" must be a list in brackets, [ ]')
-    return root, member
+    node = _walk(text, root, path)[2] if root else None
+    if node is not None and not isinstance(node.value, list):
+        raise UserError(f'{place(text, node.start)}: "{path[-1]}" must be a list in brackets, [ ]')
+    return node
+
+
+def _copy(text: str) -> Any:  # noqa: ANN401 - of any JSON
+    return deepcopy(cast("Node", top(text)).value)

@@ -1,4 +1,6 @@
-"""opencode's plugin list, and one member of nested objects, in a settings text: nothing else moves."""
+"""The items of a list such as opencode's plugins, and one member of nested objects, in a settings text:
+nothing else moves.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,13 @@ from hypothesis import strategies as st
 from daemon.core.errors import UserError
 from daemon.files.jsonc import (
     MAX_DEPTH,
-    add_plugin,
+    add_item,
+    drop_items,
     is_bare,
-    plugins,
+    items,
     put,
     read,
-    remove_plugin,
-    replace_plugin,
-    spec_of,
+    set_item,
     take,
 )
 from tests.support.tables import tables
@@ -32,8 +33,15 @@ NO_MEANING = re.compile(r'("(?:\\.|[^"\\])*")|//[^\r\n]*|/\*.*?\*/|\s+', re.DOTA
 LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=[\]}])')
 
 
-def is_ours(spec: str) -> bool:
-    return spec == OURS
+LIST = ("plugin",)
+
+
+def spec_of(entry: Any) -> Any:
+    return entry[0] if isinstance(entry, list) else entry
+
+
+def is_ours(entry: Any) -> bool:
+    return bool(spec_of(entry) == OURS)
 
 
 def meaning(text: str) -> Any:
@@ -117,22 +125,21 @@ def documents_without_list(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 @given(documents())
 def test_add_then_remove_gives_the_same_bytes(doc: Document) -> None:
     """Adding changes only the list, only by insertion, and removing again restores every byte."""
-    assert plugins(doc.text) == doc.entries
-    grown = add_plugin(doc.text, OURS)
-    assert plugins(grown) == [*doc.entries, OURS]
+    assert items(doc.text, LIST) == doc.entries
+    grown = add_item(doc.text, LIST, OURS)
+    assert items(grown, LIST) == [*doc.entries, OURS]
     assert grown.startswith(doc.before)
     assert grown.endswith(doc.after)
     assert meaning(grown) == meaning(doc.text) | {"plugin": [*doc.entries, OURS]}
-    assert remove_plugin(grown, is_ours) == doc.text
-    assert add_plugin(grown, OURS) == grown
+    assert drop_items(grown, LIST, is_ours) == doc.text
 
 
 @given(documents(), st.data())
 def test_removal_keeps_comments_and_the_rest(doc: Document, data: st.DataObject) -> None:
     """Whichever entries go, every comment of the list stays, and every byte outside it."""
     gone = data.draw(st.sets(st.sampled_from([spec_of(e) for e in doc.entries] or ["none"])))
-    shrunk = remove_plugin(doc.text, gone.__contains__)
-    assert plugins(shrunk) == [entry for entry in doc.entries if spec_of(entry) not in gone]
+    shrunk = drop_items(doc.text, LIST, lambda entry: spec_of(entry) in gone)
+    assert items(shrunk, LIST) == [entry for entry in doc.entries if spec_of(entry) not in gone]
     assert shrunk.startswith(doc.before)
     assert shrunk.endswith(doc.after)
     if all(isinstance(entry, str) for entry in doc.entries):  # an option's comments go with it
@@ -142,20 +149,26 @@ def test_removal_keeps_comments_and_the_rest(doc: Document, data: st.DataObject)
 
 
 @given(documents(), st.data())
-def test_a_replaced_entry_keeps_its_place_and_options(doc: Document, data: st.DataObject) -> None:
-    """The first match loads the new spec where it stands; the other matches go."""
-    specs = [spec_of(entry) for entry in doc.entries]
-    old = data.draw(st.sampled_from(specs or ["none"]))
-    swapped = replace_plugin(doc.text, lambda spec: spec == old, OURS)
-    expected: list[Any] = []
-    for entry in doc.entries:
-        if spec_of(entry) != old:
-            expected.append(entry)
-        elif not any(spec_of(e) == OURS for e in expected):
-            expected.append([OURS, *entry[1:]] if isinstance(entry, list) else OURS)
-    assert plugins(swapped) == expected
+def test_a_replaced_item_keeps_its_place(doc: Document, data: st.DataObject) -> None:
+    """The new value stands where the old one was, also inside an item; the same value changes nothing."""
+    if not doc.entries:
+        return
+    at = data.draw(st.integers(0, len(doc.entries) - 1))
+    entry = doc.entries[at]
+    swapped = set_item(doc.text, LIST, (at, 0) if isinstance(entry, list) else (at,), OURS)
+    wanted = [OURS, *entry[1:]] if isinstance(entry, list) else OURS
+    assert items(swapped, LIST) == [*doc.entries[:at], wanted, *doc.entries[at + 1 :]]
     assert swapped.startswith(doc.before)
     assert swapped.endswith(doc.after)
+    assert set_item(doc.text, LIST, (at,), entry) == doc.text
+
+
+@given(documents(), st.data())
+def test_items_behind_another_go(doc: Document, data: st.DataObject) -> None:
+    """Those before it stay, also where they match."""
+    at = data.draw(st.integers(-1, len(doc.entries)))
+    shrunk = drop_items(doc.text, LIST, lambda _: True, after=at)
+    assert items(shrunk, LIST) == doc.entries[: at + 1]
 
 
 @given(documents_without_list())
@@ -164,21 +177,21 @@ def test_a_list_is_made_where_there_is_none(case: tuple[str, dict[str, Any]]) ->
     text, value = case
     if "plugin" in value:
         return
-    grown = add_plugin(text, OURS)
-    assert plugins(grown) == [OURS]
+    grown = add_item(text, LIST, OURS)
+    assert items(grown, LIST) == [OURS]
     assert meaning(grown) == {**value, "plugin": [OURS]}
-    assert meaning(remove_plugin(grown, is_ours)) == {**value, "plugin": []}
+    assert meaning(drop_items(grown, LIST, is_ours)) == {**value, "plugin": []}
 
 
 @given(st.text(alphabet='{}[],:"\\/*\n 1-etruplgin', max_size=40))
 def test_any_text_is_edited_or_refused(text: str) -> None:
     """No text makes it crash: it is edited, or a UserError says why not."""
     try:
-        grown = add_plugin(text, OURS)
+        grown = add_item(text, LIST, OURS)
     except UserError:
         return
-    assert plugins(grown)[-1] == OURS
-    assert remove_plugin(grown, is_ours).count(OURS) == text.count(OURS)
+    assert items(grown, LIST)[-1] == OURS
+    assert drop_items(grown, LIST, is_ours).count(OURS) == text.count(OURS)
 
 
 NEW = f'"{OURS}"'
@@ -187,13 +200,13 @@ NEW = f'"{OURS}"'
 @pytest.mark.parametrize(("name", "text", "expected"), ROWS["added"])
 def test_the_new_line_looks_like_its_neighbours(name: str, text: str, expected: str) -> None:
     """Indentation, line ends, comments and last commas are taken over from the text."""
-    assert add_plugin(text, OURS) == expected
+    assert add_item(text, LIST, OURS) == expected
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), ROWS["removed"])
 def test_what_goes_with_a_removed_line(name: str, text: str, expected: str) -> None:
     """Its comma and its own line, never a comment: not even the bracket may end up inside one."""
-    assert remove_plugin(text, is_ours) == expected
+    assert drop_items(text, LIST, is_ours) == expected
 
 
 DEEP = ["[" * (MAX_DEPTH + 1), f"line 1, column {MAX_DEPTH + 1}", "brackets inside each other"]
@@ -202,7 +215,7 @@ DEEP = ["[" * (MAX_DEPTH + 1), f"line 1, column {MAX_DEPTH + 1}", "brackets insi
 @pytest.mark.parametrize(("text", "place", "words"), [*ROWS["faulty"], DEEP])
 def test_a_faulty_text_is_refused_with_its_place(text: str, place: str, words: str) -> None:
     """What opencode's own parser refuses is refused here, in words; so is what would be ambiguous."""
-    for edit in (lambda: add_plugin(text, OURS), lambda: remove_plugin(text, is_ours)):
+    for edit in (lambda: add_item(text, LIST, OURS), lambda: drop_items(text, LIST, is_ours)):
         with pytest.raises(UserError) as error:
             edit()
         assert place in str(error.value)
@@ -212,7 +225,7 @@ def test_a_faulty_text_is_refused_with_its_place(text: str, place: str, words: s
 def test_a_large_text_is_quick() -> None:
     """50 KB of settings take about 0.2 s: time grows with the length, not faster."""
     text = "{" + "".join(f'"k{i}": {{"a": [1, 2, "x"]}}, // c\n' for i in range(1500)) + '"plugin": ["a"]}'
-    assert add_plugin(text, OURS) == text[:-2] + f", {NEW}]}}"
+    assert add_item(text, LIST, OURS) == text[:-2] + f", {NEW}]}}"
 
 
 AB = ("a", "b")

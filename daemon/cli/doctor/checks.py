@@ -24,12 +24,16 @@ from ...files.project import find_project
 from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
 from ..render import clock, count, standstill
 from ..setup import agents, claude_code, codex, copies, opencode
+from ..setup.claude_code import CLAUDE_CODE
+from ..setup.codex import CODEX
+from ..setup.opencode import OPENCODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from ...core.settings import Settings
     from ...paths import Paths
+    from ..setup.connect import Host
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -57,7 +61,6 @@ class About(NamedTuple):
         return bool(self.status is None or self.status.get("by_host"))
 
 
-OLDEST_PYTHON = (3, 11)
 SPACE_WARN, SPACE_FAIL = 500 * 1024 * 1024, 20 * 1024 * 1024
 CONNECT_S, VERSION_S = 2.0, 10
 FIRST_WITH_MODS = (2, 1, 287)  # those before load one only with a switch
@@ -72,11 +75,8 @@ _VERSION_2 = re.compile(r"v?[2-9]\.")
 
 
 def python() -> Iterator[Check]:
-    """Says whether Python is new enough."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    old = sys.version_info < OLDEST_PYTHON
-    mend = "install reflectd again with Python 3.11 or newer: uv tool install --python 3.12 reflectd"
-    yield Check("python", "fail" if old else "ok", f"{version} ({sys.executable})", mend if old else "")
+    """The Python that runs this."""
+    yield Check("python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} ({sys.executable})")
 
 
 def package() -> Iterator[Check]:
@@ -198,7 +198,7 @@ def service(about: About) -> Iterator[Check]:
 
 def connected(about: About) -> Iterator[Check]:
     """Says whether there is an agent, and one that loads reflectd in this folder."""
-    there = [host for host in agents.HOST if agents.find(about.env, host)]
+    there = [name for name, host in agents.HOST.items() if host.find(about.env)]
     if not there:
         mend = f"install one: {', '.join(host.address for host in agents.HOST.values())}"
         yield Check("agents", "warn", f"there is {agents.neither()} on PATH: nothing can be judged", mend)
@@ -224,13 +224,13 @@ def plugins(about: About) -> Iterator[Check]:
             yield Check("copies", "ok", f"{folder} is of this version")
 
 
-def _absent(host: str, subject: str, used: Sequence[Path]) -> Check:
-    """The agent is not there. That is fine, unless settings (``used``) load reflectd for it."""
-    text = agents.absent(host)
+def _absent(about: About, host: Host) -> Check:
+    """The agent is not there. That is fine, unless settings load reflectd for it."""
+    used = host.loads(about.env, Path.cwd())
     if not used:
-        return Check(subject, "ok", text)
-    mend = f"install it ({agents.HOST[host].address}), or reflectd setup {host} --remove"
-    return Check(subject, "warn", f"{text}, and {used[0]} loads reflectd for it", mend)
+        return Check(host.name.lower(), "ok", host.absent)
+    mend = f"install it ({host.address}), or reflectd setup {host.host} --remove"
+    return Check(host.name.lower(), "warn", f"{host.absent}, and {used[0]} loads reflectd for it", mend)
 
 
 def version_of(program: str, env: Mapping[str, str]) -> str:
@@ -255,11 +255,11 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
 
 def opencode_program(about: About) -> Iterator[Check]:
     """Says whether opencode is installed and connected."""
-    program = agents.find(about.env, opencode.HOST)
+    program = OPENCODE.find(about.env)
     instances = about.status["instances"] if about.status else []
-    here = [i for i in instances if i.get("host", opencode.HOST) == opencode.HOST]
+    here = [i for i in instances if i.get("host", OPENCODE.host) == OPENCODE.host]
     if not program and not here:
-        yield _absent(opencode.HOST, "opencode", opencode.loads(about.env, Path.cwd()))
+        yield _absent(about, OPENCODE)
         return
     version = version_of(program, about.env) if program else ""
     text = f"{version} ({program})" if program else "not on PATH"
@@ -295,9 +295,9 @@ def claude_program(about: About) -> Iterator[Check]:
     """Says whether Claude Code is there, and not older than the oldest version that the plugin was tested
     with.
     """
-    program = agents.find(about.env, claude_code.HOST)
+    program = CLAUDE_CODE.find(about.env)
     if not program:
-        yield _absent(claude_code.HOST, "claude code", claude_code.loads(about.env, Path.cwd()))
+        yield _absent(about, CLAUDE_CODE)
         return
     version = version_of(program, about.env)
     if _older(version, claude_code.OLDEST):
@@ -314,7 +314,7 @@ def _older(version: str, than: tuple[int, int, int]) -> bool:
 
 def claude_hooks(about: About) -> Iterator[Check]:
     """Our entries in the settings that count in this folder, and the programs that the hooks need."""
-    for file in claude_code.read_in(about.env, Path.cwd()):
+    for file in CLAUDE_CODE.read_in(about.env, Path.cwd()):
         if file.is_file() and (problem := claude_code.skipped(file.read_text("utf-8", "replace"))):
             mend = "make it plain JSON: no setting in it counts now"
             yield Check("hooks", "fail", f"{file}: {problem}", mend)
@@ -322,18 +322,20 @@ def claude_hooks(about: About) -> Iterator[Check]:
     if not entries:
         yield Check("hooks", "ok", f"Claude Code does not load reflectd here ({SETUP})")
         return
-    here = copies.place(about.env, claude_code.HOST)
+    here = copies.place(about.env, CLAUDE_CODE.host)
     for file, folder, on in entries:
         yield _entry(file, folder, here, on=on)
     if not any(on for _, _, on in entries):
         return
-    for why in claude_code.silenced(about.env, Path.cwd()):
+    for why in CLAUDE_CODE.silenced(about.env, Path.cwd()):
         yield Check("hooks", "fail", why, "take it out: reflectd hears nothing of these sessions")
     path = about.env.get("PATH", "")
-    if not shutil.which("curl", path=path) and not shutil.which("python3", path=path):
-        yield Check("hooks", "fail", "there is neither `curl` nor `python3` on PATH", "install curl")
-    elif not shutil.which("curl", path=path):
+    if shutil.which("curl", path=path):
+        return
+    if shutil.which("python3", path=path):
         yield Check("hooks", "warn", "without `curl` each hook takes longer", "install curl")
+    else:
+        yield Check("hooks", "fail", "there is neither `curl` nor `python3` on PATH", "install curl")
 
 
 def _entry(file: Path, folder: str | None, here: Path, *, on: bool) -> Check:
@@ -356,8 +358,8 @@ def claude_mod(about: About) -> Iterator[Check]:
     """Says whether the plugin's mod runs in the sessions that the daemon knows. Without it the hooks do all
     the work, so this never warns.
     """
-    program = agents.find(about.env, claude_code.HOST)
-    if not program or not claude_code.loads(about.env, Path.cwd()):
+    program = CLAUDE_CODE.find(about.env)
+    if not program or not CLAUDE_CODE.loads(about.env, Path.cwd()):
         return
     instances = (about.status or {}).get("instances", ())
     missing = ", ".join(str(i["pid"]) for i in instances if i.get("mod") is False)
@@ -595,9 +597,9 @@ def errors_logged(about: About) -> Iterator[Check]:
 
 def codex_hooks(about: About) -> Iterator[Check]:
     """Says whether Codex is there and runs our hooks. Codex says nothing of a hook that nobody trusted."""
-    program, files = agents.find(about.env, codex.HOST), codex.loads(about.env, Path.cwd())
+    program, files = CODEX.find(about.env), CODEX.loads(about.env, Path.cwd())
     if not program:
-        yield _absent(codex.HOST, "codex", files)
+        yield _absent(about, CODEX)
         return
     if not files:
         yield Check("codex", "ok", f"{program} does not load reflectd here (`reflectd setup codex`)")

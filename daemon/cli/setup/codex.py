@@ -1,10 +1,9 @@
-"""``reflectd setup codex``: adds our hooks to Codex's ``hooks.json``, and removes them again.
+"""How Codex is connected: hooks in its ``hooks.json``, each a group of its own at the end of its event's
+list.
 
-Each hook is a group of its own at the end of its event's list; every other byte of the file stays. Codex runs
-a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup`` asks, and
-on a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the script's
-copy in the data folder and never changes, so an upgrade keeps the trust. A file that Codex would refuse is a
-``UserError`` and is not changed.
+Codex runs a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup``
+asks, and on a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the
+script's copy in the data folder and never changes, so an upgrade keeps the trust.
 """
 
 from __future__ import annotations
@@ -13,32 +12,27 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import threading
 import tomllib
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
-from ...paths import PACKAGE
 from ..terminal import attended, say
-from . import copies, edit
-from .edit import Action, Report, check_editable, diff, fleeting, read_text, stay_inside
+from . import copies
+from .connect import Host
+from .edit import read_text
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping
 
-HOST: Final = "codex"
 SCRIPT: Final = "hook.sh"
-PLACE: Final = ".local/bin/codex"
 NAME: Final = "hooks.json"
 SETTINGS: Final = "config.toml"
 EVENTS: Final = {  # seconds that Codex waits; it warns of more than 3 for the last two
@@ -50,137 +44,123 @@ ASKS_S: Final = 20.0
 ENDS_S: Final = 3.0
 LEFT_OUT: Final = "as in a folder that you did not trust and without `features.hooks`"
 BY_HAND: Final = "in Codex type /hooks and trust those of reflectd; until then it runs none of them"
+UNTRUSTED: Final = f"Codex does not trust the hooks yet: {BY_HAND}"
 _OURS: Final = re.compile(r"/hook\.sh'? [A-Za-z]{1,40} codex$")
 _TABLES: Final = re.compile(r"(?m)^(?=\n\[)|(?<!\n\n)^(?=\[)")
-_FRESH: Final = '{\n  "hooks": {}\n}\n'
 
 
-def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
-    """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-    file = (Path.cwd() / ".codex" if args.project else home(env)) / NAME
-    if args.project:
-        stay_inside(Path.cwd(), (file,))
-    there = os.path.lexists(file)
-    old = read_text(file) if there else ""
-    if args.undo:
-        report = edit.undo(env, [file], now, force=args.force, dry_run=args.dry_run)
-        if not (args.dry_run or names_us(file)):
-            _forget_trust(env, file, old)
-        return report
-    if args.remove:
-        report = _remove(env, file, old, force=args.force, dry_run=args.dry_run)
-        if not args.dry_run:
-            copies.remove_unused(env, HOST, [*edit.edited_files(env), *read_in(env, Path.cwd())])
-        return report
-    script = copies.place(env, HOST) / SCRIPT
-    text = _with_ours(file, old, script)
-    warnings = tuple(filter(None, [fleeting(f"{script} {PACKAGE}"), *problems(text)]))
-    if text != old:
-        check_editable(file, force=args.force)
-    copied = not args.dry_run and copies.refresh(env, HOST, make=True)
-    action: Action = "unchanged" if text == old else "replaced" if names_us_in(old) else "added"
-    backup = None
-    if not (args.dry_run or text == old):
-        backup = edit.write(env, file, old.encode(), text.encode(), now)
-    action = action if there or text == old else "created"
-    note = "" if args.dry_run else _ask_trust(args, env)
-    return Report(file, action, str(script), backup, diff(file, old, text), warnings, copied, note=note)
+class Codex(Host):
+    """See the module."""
 
+    host, program = "codex", "codex"
+    places = (".local/bin/codex",)
+    address = "https://developers.openai.com/codex"
+    part = "our hooks"
+    new = '{\n  "hooks": {}\n}\n'
 
-def find(env: Mapping[str, str]) -> str:
-    """The program's path, "" when it is not on PATH or where its installer puts it."""
-    usual = Path(env.get("HOME", "/"), PLACE)
-    return shutil.which(HOST, path=env.get("PATH", "")) or (str(usual) if os.access(usual, os.X_OK) else "")
+    def files(self, env: Mapping[str, str], project: Path | None) -> list[Path]:
+        """Codex reads that of a project only in a folder that the person trusted."""
+        return [(home(env) if project is None else project / ".codex") / NAME]
 
+    def read_in(self, env: Mapping[str, str], folder: Path) -> list[Path]:
+        """Those of ``folder`` and of the folders above it, up to the repository's top."""
+        found = [home(env) / NAME]
+        for base in (folder, *folder.parents):
+            found.append(base / ".codex" / NAME)
+            if (base / ".git").exists():
+                break
+        return list(dict.fromkeys(found))
 
-def _ask_trust(args: argparse.Namespace, env: Mapping[str, str]) -> str:
-    """Has Codex note that the person trusts our hooks, if they say so. Returns the outcome in words."""
-    program, yes = find(env), args.yes
-    if not program:
-        return f"Codex does not trust the hooks yet: {BY_HAND}"
-    try:
-        seen = trusted(program, env, Path.cwd())
+    def line(self, env: Mapping[str, str]) -> str:
+        """The script."""
+        return str(copies.place(env, self.host) / SCRIPT)
+
+    def mine(self, text: str, line: str = "") -> list[str]:
+        """The commands of our hooks."""
+        del line
+        return [_command(found) for _, _, found in _ours(text)]
+
+    def put(self, text: str, line: str) -> str:
+        """Each hook once."""
+        for event in EVENTS:
+            wanted, path = group(event, Path(line)), ("hooks", event)
+            if [found for found in jsonc.items(text, path) if _is_ours(found)] != [wanted]:
+                text = jsonc.add_item(jsonc.drop_items(text, path, _is_ours), path, wanted)
+        return text
+
+    def take(self, text: str, line: str, before: str) -> str:
+        """A list that they leave empty goes too."""
+        del line, before
+        for path in {("hooks", event): None for event, _, _ in _ours(text)}:
+            text = jsonc.drop_items(text, path, _is_ours)
+            text = text if jsonc.items(text, path) else jsonc.take(text, path)
+        return text
+
+    def warnings(self, env: Mapping[str, str], folder: Path, file: Path, text: str) -> Iterator[str]:
+        """Why Codex would refuse the file."""
+        del env, folder, file
+        yield from problems(text)
+
+    def silenced(self, env: Mapping[str, str], folder: Path) -> Iterator[str]:
+        """By the files alone: only Codex can say that a hook was edited since it was trusted."""
+        noted = set[tuple[Path, str]]()
+        with suppress(UserError, Unavailable):
+            tables = map(_noted, _TABLES.split(read_text(home(env) / SETTINGS)))
+            noted = {(file, place) for file, place, digest in tables if digest}
+        for file in self.loads(env, folder):
+            with suppress(UserError, Unavailable):
+                text = read_text(file)
+                yield from (f"{file}: {problem}" for problem in problems(text))
+                ours = _our_places(text)
+                unknown = sum((_real(file), place) not in noted for place in ours)
+                if unknown:
+                    some = "the hooks" if unknown == len(ours) else f"{unknown} of {len(ours)} hooks"
+                    yield f"Codex does not trust {some} of {file} yet: {BY_HAND}"
+
+    def note(self, args: argparse.Namespace, env: Mapping[str, str]) -> str:
+        """Has Codex note that the person trusts our hooks, if they say so."""
+        program, yes = self.find(env), args.yes
+        if not program:
+            return UNTRUSTED
+        try:
+            seen = trusted(program, env, Path.cwd())
+            if seen.runs == seen.hooks:
+                return "Codex trusts the hooks."
+            if not (yes or seen.why) and attended() and not args.json:
+                say("\nCodex runs a hook only when you trusted it.")
+                answer = input("Have it note that you trust these? [Y/n] ")
+                yes = answer.strip().lower() in {"", "y", "yes"}
+            if not (yes or seen.why):
+                return UNTRUSTED
+            seen = trusted(program, env, Path.cwd(), more=yes)
+        except (EOFError, KeyboardInterrupt):
+            return UNTRUSTED
+        except Unavailable as error:
+            return f"Codex could not be asked to trust the hooks ({error}): {BY_HAND}"
         if seen.runs == seen.hooks:
-            return "Codex trusts the hooks."
-        if not (yes or seen.why) and attended() and not args.json:
-            say("\nCodex runs a hook only when you trusted it.")
-            answer = input("Have it note that you trust these? [Y/n] ")
-            yes = answer.strip().lower() in {"", "y", "yes"}
-        if not (yes or seen.why):
-            return f"Codex does not trust the hooks yet: {BY_HAND}"
-        seen = trusted(program, env, Path.cwd(), more=yes)
-    except (EOFError, KeyboardInterrupt):
-        return f"Codex does not trust the hooks yet: {BY_HAND}"
-    except Unavailable as error:
-        return f"Codex could not be asked to trust the hooks ({error}): {BY_HAND}"
-    if seen.runs == seen.hooks:
-        return "Codex trusts the hooks now."
-    return f"Codex runs {seen.runs} of {seen.hooks} hooks: {'; '.join(seen.why) or BY_HAND}"
+            return "Codex trusts the hooks now."
+        return f"Codex runs {seen.runs} of {seen.hooks} hooks: {'; '.join(seen.why) or BY_HAND}"
+
+    def forget(self, env: Mapping[str, str], file: Path, old: str) -> None:
+        """Take what Codex noted of the hooks that ``file`` had when it was ``old`` out of its settings."""
+        from ...files.safe import write_atomic
+
+        for settings in dict.fromkeys((home(env) / SETTINGS, file.parent / SETTINGS)):
+            with suppress(UserError, Unavailable, OSError):
+                text = read_text(settings)
+                new = _without_trust(text, _real(file), _our_places(old))
+                if new != text:
+                    write_atomic(settings, new, mode=None, follow=True, expected=text.encode())
+                if text and not new and not settings.is_symlink():
+                    settings.unlink()  # it held nothing else, so there was none before us
+
+
+CODEX: Final = Codex()
 
 
 def home(env: Mapping[str, str]) -> Path:
     """Codex's own folder."""
     return Path.cwd() / (env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))
-
-
-def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files whose hooks Codex runs when it is started in ``folder``; they may be missing."""
-    found = [home(env) / NAME]
-    for base in (folder, *folder.parents):
-        found.append(base / ".codex" / NAME)
-        if (base / ".git").exists():
-            break
-    return list(dict.fromkeys(found))
-
-
-def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files with hooks of ours that Codex runs when it is started in ``folder``."""
-    return [file for file in read_in(env, folder) if names_us(file)]
-
-
-def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
-    """Our hooks in the files of hooks, and how each is taken out."""
-    for file in dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)]):
-        if file.name == NAME and names_us(file):
-            yield file, "our hooks", partial(disconnect, env, file)
-
-
-def silenced(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """The reason why Codex runs none of our hooks, by the files alone: only Codex can say that a hook was
-    edited since it was trusted (``trusted``).
-    """
-    noted = set[tuple[Path, str]]()
-    with suppress(UserError, Unavailable):
-        tables = map(_noted, _TABLES.split(read_text(home(env) / SETTINGS)))
-        noted = {(file, place) for file, place, digest in tables if digest}
-    for file in loads(env, folder):
-        with suppress(UserError, Unavailable):
-            text = read_text(file)
-            yield from (f"{file}: {problem}" for problem in problems(text))
-            ours = _our_places(text)
-            unknown = sum((_real(file), place) not in noted for place in ours)
-            if unknown:
-                some = "the hooks" if unknown == len(ours) else f"{unknown} of {len(ours)} hooks"
-                yield f"Codex does not trust {some} of {file} yet: {BY_HAND}"
-
-
-def names_us(file: Path) -> bool:
-    """Says whether the file has a hook of ours. One that can't be read counts as one that has none."""
-    with suppress(UserError, Unavailable, OSError):
-        return file.is_file() and names_us_in(read_text(file))
-    return False
-
-
-def names_us_in(text: str) -> bool:
-    """Says whether a hook of ours is in the text."""
-    with suppress(UserError):
-        return any(_is_ours(group) for groups in _events(text).values() for group in groups)
-    return False
-
-
-def disconnect(env: Mapping[str, str], file: Path) -> None:
-    """Take our hooks out of this file, as ``--remove`` does."""
-    _remove(env, file, read_text(file))
 
 
 def problems(text: str) -> Iterator[str]:
@@ -205,10 +185,21 @@ def _events(text: str) -> dict[str, list[Any]]:
     return {k: v for k, v in found.items() if isinstance(v, list)} if isinstance(found, dict) else {}
 
 
+def _ours(text: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Our hooks: the event, the place in its list, and the group."""
+    for event, groups in _events(text).items():
+        yield from ((event, n, found) for n, found in enumerate(groups) if _is_ours(found))
+
+
 def _is_ours(group: object) -> bool:
+    return bool(_command(group))
+
+
+def _command(group: object) -> str:
+    """The command of a hook of ours; "" for any other group."""
     handlers = group.get("hooks") if isinstance(group, dict) else None
     found = [h.get("command") for h in handlers if isinstance(h, dict)] if isinstance(handlers, list) else []
-    return len(found) == 1 and isinstance(found[0], str) and _OURS.search(found[0]) is not None
+    return found[0] if len(found) == 1 and isinstance(found[0], str) and _OURS.search(found[0]) else ""
 
 
 def group(event: str, script: Path) -> dict[str, Any]:
@@ -218,71 +209,7 @@ def group(event: str, script: Path) -> dict[str, Any]:
     return {"hooks": [handler | ({"statusMessage": JUDGING} if event == "Stop" else {})]}
 
 
-def _with_ours(file: Path, old: str, script: Path) -> str:
-    """The text with our hooks, each once. Raises ``UserError``."""
-    try:
-        text = old if old.strip() else _FRESH
-        for event in EVENTS:
-            wanted = group(event, script)
-            mine = [group for group in _events(text).get(event, ()) if _is_ours(group)]
-            if mine == [wanted]:
-                continue
-            text = _without(text, event)
-            text = _append(text, event, wanted)
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed") from error
-    return text
-
-
-def _append(text: str, event: str, group: dict[str, Any]) -> str:
-    """The text with one more group at the end of the event's list."""
-    node = _list_at(text, event)
-    if node is None:
-        return jsonc.put(text, ("hooks", event), [group])
-    return jsonc.apply(text, jsonc.append(text, node, json.dumps(group)))
-
-
-def _without(text: str, event: str) -> str:
-    """The text without our groups of this event; a list that they leave empty goes too."""
-    while True:
-        node = _list_at(text, event)
-        places = [n for n, item in enumerate(node.items) if _is_ours(item.node.value)] if node else []
-        if node is None or not places:
-            return text
-        if len(node.items) == 1:
-            return jsonc.take(text, ("hooks", event))
-        text = jsonc.cut(text, node, places[-1])
-
-
-def _list_at(text: str, event: str) -> jsonc.Node | None:
-    """Where the event's list stands. Raises ``UserError`` for one that is no list."""
-    node = jsonc.top(text)
-    for name in ("hooks", event):
-        node = next((item.node for item in node.items if item.name == name), None) if node else None
-    if node is not None and not isinstance(node.value, list):
-        raise UserError(f"{jsonc.place(text, node.start)}: {event!r} must be a list in brackets, [ ]")
-    return node
-
-
-def _remove(
-    env: Mapping[str, str], file: Path, old: str, *, force: bool = False, dry_run: bool = False
-) -> Report:
-    """Take our hooks out; as it was before us, if nobody edited the file since."""
-    if not names_us_in(old):
-        return Report(file, "unchanged", "", None, "")
-    untouched, data = edit.before(env, file)
-    text = data.decode() if untouched and data is not None and not names_us_in(data.decode()) else old
-    for event in EVENTS:
-        text = _without(text, event)
-    gone = edit.first(env, file) == (True, None) and (untouched or jsonc.is_bare(text) or text == _FRESH)
-    check_editable(file, force=force)
-    if not dry_run:
-        edit.put_back(env, file, old.encode(), None if gone else text.encode())
-        _forget_trust(env, file, old)
-    return Report(file, "deleted" if gone else "removed", "", None, diff(file, old, "" if gone else text))
-
-
-# Trust
+# --- trust --------------------------------------------------------------------------------------------------
 
 
 class Trust(NamedTuple):
@@ -299,7 +226,7 @@ def trusted(program: str, env: Mapping[str, str], folder: Path, *, more: bool = 
     """Asks Codex which hooks of ours it runs in ``folder``. ``more``: the person trusts them, and first Codex
     records that. Raises ``Unavailable``.
     """
-    files = loads(env, folder)
+    files = CODEX.loads(env, folder)
     with _AppServer(program, env, folder) as server:
         hooks, warnings = server.hooks()
         new = {
@@ -324,12 +251,7 @@ def trusted(program: str, env: Mapping[str, str], folder: Path, *, more: bool = 
 
 def _our_places(text: str) -> set[str]:
     """Where our hooks stand in a file, in the words of Codex: event, group, handler (``stop:0:0``)."""
-    return {
-        f"{_snake(event)}:{n}:0"
-        for event, groups in _events(text).items()
-        for n, group in enumerate(groups)
-        if _is_ours(group)
-    }
+    return {f"{_snake(event)}:{n}:0" for event, n, _ in _ours(text)}
 
 
 def _snake(event: str) -> str:
@@ -352,20 +274,6 @@ def _noted(table: str) -> tuple[Path, str, str]:
         file, *place = key.rsplit(":", 3)
         return _real(Path(file)), ":".join(place), str(noted.get("trusted_hash", ""))
     return Path(), "", ""
-
-
-def _forget_trust(env: Mapping[str, str], file: Path, old: str) -> None:
-    """Take what Codex noted of the hooks that ``file`` had when it was ``old`` out of its settings."""
-    from ...files.safe import write_atomic
-
-    for settings in dict.fromkeys((home(env) / SETTINGS, file.parent / SETTINGS)):
-        with suppress(UserError, Unavailable, OSError):
-            text = read_text(settings)
-            new = _without_trust(text, _real(file), _our_places(old))
-            if new != text:
-                write_atomic(settings, new, mode=None, follow=True, expected=text.encode())
-            if text and not new and not settings.is_symlink():
-                settings.unlink()  # it held nothing else, so there was none before us
 
 
 def _without_trust(text: str, file: Path, ours: set[str]) -> str:

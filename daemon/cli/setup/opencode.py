@@ -1,196 +1,138 @@
-"""``reflectd setup opencode``: adds our line to opencode's ``plugin`` list, and removes it again.
+"""How opencode is connected: a line in the ``plugin`` list of its settings, which names the plugin's copy.
 
-Decides which settings file is edited, which lines count as ours, and where else opencode would load us. The
-line names the plugin's copy in the data folder. One run edits one file and changes nothing but that list.
-``--remove`` leaves no trace: no backup, and no file or folder that ``setup`` made and nobody else used.
+Says which lines count as ours, and where else opencode would load us.
 """
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Final
 
 from ...core.errors import Unavailable, UserError
-from ...paths import PACKAGE
-from . import copies, edit
-from .edit import Action, Report, check_editable, diff, fleeting, read, read_text, stay_inside
+from ...files import jsonc
+from . import copies
+from .connect import Host, named
+from .edit import read, read_text
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping
 
-HOST = "opencode"
-NAMES = ("opencode.json", "opencode.jsonc")
-NEW_FILE = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
-SHIM_MARK = b"reflectd.loaded"  # stands in our plugin's source and bundle, whatever the file's name is
+NAMES: Final = ("opencode.json", "opencode.jsonc")
+LIST: Final = ("plugin",)
+SHIM_MARK: Final = b"reflectd.loaded"  # stands in our plugin's source and bundle, whatever the file's name is
 # The npm name, or a path into the data folder, an installed package (whose older name was `daemon`), a
 # checkout, node_modules or the built bundle.
-_OURS = re.compile(
+_OURS: Final = re.compile(
     r"^(npm:)?opencode-reflectd(@|$)|/opencode-reflectd(/|$)"
     r"|/(reflectd/plugins|(daemon|reflectd)/shims|plugin-shim)/opencode(/|$)|/reflectd\.[cm]?[jt]s$"
 )
 
 
-def setup(args: argparse.Namespace, env: Mapping[str, str], now: Callable[[], datetime]) -> Report:
-    """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-    folder = Path(args.dir or ".").absolute()
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}")
-    bases = [folder, folder / ".opencode"] if args.project or args.dir else [_global_folder(env)]
-    files = [base / name for base in bases for name in NAMES]
-    if args.project or args.dir:
-        stay_inside(folder, files)
-    if args.undo:
-        report = edit.undo(env, files, now, force=args.force, dry_run=args.dry_run)
-        _drop_copy(args, env, folder)
-        return report
-    # the folder and not its file: version 2 of opencode loads no plugin that is named by its file
-    line = args.spec or ("" if args.remove else copies.place(env, HOST).as_uri())
+class OpenCode(Host):
+    """See the module."""
 
-    def ours(spec: str) -> bool:
-        return spec == line or bool(_OURS.search(spec))
+    host, program = "opencode", "opencode"
+    places = (".opencode/bin/opencode", ".local/bin/opencode")
+    address = "https://opencode.ai"
+    part = "our line"
+    new = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
-    file = _choose(files, ours)
-    old, listed = _load(file) if file.exists() else ("", [])
-    mine = [spec for spec in listed if ours(spec)]
-    warnings = tuple(_warnings(env, folder, file, line, ours, removed=args.remove))
-    if args.remove:
-        report = _remove(env, file, old, mine, force=args.force, dry_run=args.dry_run)
-        _drop_copy(args, env, folder)
-        return replace(report, line=report.line or line, warnings=warnings)
-    action, text = _edit(file, old, line, mine)
-    if action != "unchanged":
-        check_editable(file, force=args.force)
-    copied = not args.dry_run and not args.spec and copies.refresh(env, HOST, make=True)
-    keep = action != "unchanged" and not args.dry_run
-    backup = edit.write(env, file, old.encode(), text.encode(), now) if keep else None
-    return Report(file, action, line, backup, diff(file, old, text), warnings, copied)
+    def files(self, env: Mapping[str, str], project: Path | None) -> list[Path]:
+        """Those that opencode reads; it reads all of them."""
+        bases = [_global_folder(env)] if project is None else [project, project / ".opencode"]
+        return [base / name for base in bases for name in NAMES]
 
+    def read_in(self, env: Mapping[str, str], folder: Path) -> list[Path]:
+        """Those of ``folder`` and of the folders above it, and those that variables name."""
+        files = [base / name for base in _bases(env, folder) for name in (*NAMES, "config.json")]
+        chosen = env.get("OPENCODE_CONFIG")
+        return [*files, Path(chosen)] if chosen else files
 
-def _drop_copy(args: argparse.Namespace, env: Mapping[str, str], folder: Path) -> None:
-    if not args.dry_run:
-        copies.remove_unused(env, HOST, [*edit.edited_files(env), *read_in(env, folder)])
+    def line(self, env: Mapping[str, str]) -> str:
+        """The folder and not its file: version 2 of opencode loads no plugin that is named by its file."""
+        return copies.place(env, self.host).as_uri()
 
+    def choose(self, files: list[Path], line: str) -> Path:
+        """The file with our line, else the one with a plugin list, else the first that exists, else the
+        first.
+        """
+        there = dict[Path, list[str]]()
+        for file in filter(Path.exists, files):
+            with named(file):
+                there[file] = _specs(read_text(file))
+        with_ours = [file for file, specs in there.items() if any(_is_ours(spec, line) for spec in specs)]
+        with_list = [file for file, specs in there.items() if specs]
+        return [*with_ours, *with_list, *there, *files][0]
 
-def _choose(files: list[Path], ours: Callable[[str], bool]) -> Path:
-    """The file to edit. opencode loads all of them, so: the one with our line, else the one with a plugin
-    list, else the first that exists, else the first.
-    """
-    there = {file: _load(file)[1] for file in files if file.exists()}
-    with_ours = [file for file, listed in there.items() if any(map(ours, listed))]
-    with_list = [file for file, listed in there.items() if listed]
-    return [*with_ours, *with_list, *there, *files][0]
+    def mine(self, text: str, line: str = "") -> list[str]:
+        """Our lines."""
+        return [spec for spec in _specs(text) if _is_ours(spec, line)]
 
+    def put(self, text: str, line: str) -> str:
+        """``line`` stands in the place of the first of ours, with its options; the other ones go."""
+        entries = jsonc.items(text, LIST)
+        ours = [_is_ours(spec_of(entry), line) for entry in entries]
+        if True not in ours:
+            return jsonc.add_item(text, LIST, line)
+        at = ours.index(True)
+        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry), line), after=at)
+        return jsonc.set_item(text, LIST, (at, 0) if isinstance(entries[at], list) else (at,), line)
 
-def _edit(file: Path, old: str, line: str, mine: list[str]) -> tuple[Action, str]:
-    """The step, and the new text."""
-    from ...files.jsonc import add_plugin, replace_plugin
+    def take(self, text: str, line: str, before: str) -> str:
+        """A list that is empty then goes too, unless it was there before."""
+        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry), line))
+        made = not jsonc.items(text, LIST) and LIST[0] not in jsonc.read(before)
+        return jsonc.take(text, LIST) if made else text
 
-    action: Action = "replaced" if mine else "added"
-    if mine == [line]:
-        text = old
-    elif not file.exists():
-        action, text = "created", add_plugin(NEW_FILE, line)
-    else:
-        text = replace_plugin(old, mine.__contains__, line) if mine else add_plugin(old, line)
-    return ("unchanged", old) if text == old else (action, text)
+    def loads(self, env: Mapping[str, str], folder: Path) -> list[Path]:
+        """Settings files with our line, and plugin files of ours."""
+        return [file for file, _ in loaded(env, folder)]
 
+    def elsewhere(self, env: Mapping[str, str], folder: Path, file: Path, line: str = "") -> Iterator[str]:
+        """Where else a line of ours stands that is not ``line``, or a plugin file of ours."""
+        for other, spec in loaded(env, folder):
+            if not spec:
+                yield f"{other} is reflectd too"
+            elif other != file and spec != line:
+                yield f"{other} lists reflectd too ({spec})"
 
-def _remove(
-    env: Mapping[str, str],
-    file: Path,
-    old: str,
-    mine: list[str],
-    *,
-    force: bool = False,
-    dry_run: bool = False,
-) -> Report:
-    """Take our line out; as it was before us, if nobody edited the file since."""
-    if not mine:
-        return Report(file, "unchanged")
-    text = _without(env, file, old, mine)
-    check_editable(file, force=force)
-    if not dry_run:
-        edit.put_back(env, file, old.encode(), None if text is None else text.encode())
-    action: Action = "deleted" if text is None else "removed"
-    return Report(file, action, mine[0], None, diff(file, old, text or ""))
+    def warnings(self, env: Mapping[str, str], folder: Path, file: Path, text: str) -> Iterator[str]:
+        """The same line in two files is loaded once, and different lines are loaded twice."""
+        line = next(iter(self.mine(text)), "")
+        yield from (f"{where}: it would be loaded twice" for where in self.elsewhere(env, folder, file, line))
 
 
-def traces(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
-    """The settings files that load us, read in ``folder`` or edited by ``setup``: the file, our part of it,
-    and how it is taken out. A file that can't be read has nothing of ours.
-    """
-    for file in dict.fromkeys([*read_in(env, folder), *edit.edited_files(env)]):
-        with suppress(UserError, Unavailable):
-            old, listed = _load(file) if file.is_file() else ("", [])
-            if mine := [spec for spec in listed if _OURS.search(spec)]:
-                yield file, "our line", partial(_remove, env, file, old, mine)
+OPENCODE: Final = OpenCode()
 
 
-def loads(env: Mapping[str, str], folder: Path) -> list[Path]:
-    """The settings files through which opencode loads us when it is started in ``folder``."""
-    return [file for file, _ in loaded(env, folder)]
+def spec_of(entry: object) -> str:
+    """The spec of an entry of the list, without its options; "" when opencode would ignore the entry."""
+    first = entry[0] if isinstance(entry, list) and entry else entry
+    return first if isinstance(first, str) else ""
 
 
-def _without(env: Mapping[str, str], file: Path, old: str, mine: list[str]) -> str | None:
-    """The text without our line; None when nothing is left of a file that ``setup`` made."""
-    from ...files.jsonc import KEY, plugins, read, remove_plugin, spec_of, take
-
-    untouched, data = edit.before(env, file)
-    if untouched and data is None:
-        return None
-    if untouched and data is not None:
-        text = data.decode()
-        if not any(spec_of(entry) in mine for entry in plugins(text)):
-            return text
-    text = remove_plugin(old, mine.__contains__)
-    made, oldest = edit.first(env, file)
-    if not plugins(text) and (made or (oldest is not None and KEY not in read(oldest.decode()))):
-        text = take(text, (KEY,))  # a list that setup made
-    return None if made and "".join(text.split()) in {"".join(NEW_FILE.split()), "{}"} else text
+def _specs(text: str) -> list[str]:
+    return [spec_of(entry) for entry in jsonc.items(text, LIST)]
 
 
-def _warnings(
-    env: Mapping[str, str], folder: Path, file: Path, line: str, ours: Callable[[str], bool], *, removed: bool
-) -> Iterator[str]:
-    """Where else opencode loads us. It loads the same line in two files once, and different lines twice."""
-    if not removed and (warning := fleeting(f"{line} {PACKAGE}")):
-        yield warning
-    outcome = "it is still loaded from there" if removed else "it would be loaded twice"
-    for other, spec in loaded(env, folder, ours):
-        if not spec:
-            yield f"{other} is reflectd too: {outcome}"
-        elif other != file and (removed or spec != line):
-            yield f"{other} lists reflectd too ({spec}): {outcome}"
+def _is_ours(spec: str, line: str = "") -> bool:
+    return bool(spec) and (spec == line or _OURS.search(spec) is not None)
 
 
-def loaded(
-    env: Mapping[str, str], folder: Path, ours: Callable[[str], object] = _OURS.search
-) -> Iterator[tuple[Path, str]]:
+def loaded(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
     """Where opencode finds us when it is started in ``folder``: a settings file with its line, or a plugin
     file of ours with "". A file that can't be read is skipped: opencode itself will report it.
     """
-    for file in read_in(env, folder):
+    for file in OPENCODE.read_in(env, folder):
         if file.is_file():
             with suppress(UserError, Unavailable):
-                yield from ((file, spec) for spec in _load(file)[1] if ours(spec))
+                yield from ((file, spec) for spec in OPENCODE.mine(read_text(file)))
     for plugin in (path for base in _bases(env, folder) for path in base.glob("plugin*/*.[jt]s")):
         with suppress(UserError, Unavailable):
             if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in read(plugin):
                 yield plugin, ""
-
-
-def read_in(env: Mapping[str, str], folder: Path) -> list[Path]:
-    """The settings files that opencode reads when it is started in ``folder``; they may be missing."""
-    files = [base / name for base in _bases(env, folder) for name in (*NAMES, "config.json")]
-    chosen = env.get("OPENCODE_CONFIG")
-    return [*files, Path(chosen)] if chosen else files
 
 
 def _bases(env: Mapping[str, str], folder: Path) -> list[Path]:
@@ -211,14 +153,3 @@ def _global_folder(env: Mapping[str, str]) -> Path:
     if not base.is_absolute():
         raise UserError("XDG_CONFIG_HOME or HOME must be an absolute path, to find opencode's settings")
     return base / "opencode"
-
-
-def _load(file: Path) -> tuple[str, list[str]]:
-    """The text of a settings file, and what its plugin list loads. Raises ``UserError``, ``Unavailable``."""
-    from ...files.jsonc import plugins, spec_of
-
-    text = read_text(file)
-    try:
-        return text, [spec_of(entry) for entry in plugins(text)]
-    except UserError as error:
-        raise UserError(f"{file}: {error}. Nothing was changed: mend it and run this again") from error

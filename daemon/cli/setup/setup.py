@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, told
@@ -24,8 +24,11 @@ from ...core.words import HOSTS
 from ..judging import cost, found, who_judges
 from ..render import print_json
 from ..terminal import attended, insisted, say
-from . import agents, claude_code, codex, copies, judge, learning, opencode
+from . import agents, copies, judge, learning
+from .claude_code import CLAUDE_CODE, FULL
+from .codex import CODEX
 from .edit import Action, Report, Written, put_settings
+from .opencode import OPENCODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +49,6 @@ OF_ONE: Final = {
     "reflect": ("claude-code",),
 }
 """Flags that need an agent's name, and the agents that have them."""
-NOT_OF_OPENCODE: Final = ("mod", "judge")
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
@@ -68,8 +70,6 @@ EPILOG: Final = """examples:
 exit codes: 0 done (--status: an agent is connected), 1 no agent is there, you
 ended it at a question, or a file can't be written, 2 wrong arguments or
 settings, 3 --status: none is connected"""
-
-
 PROOF: Final = "proof.enabled"
 
 
@@ -103,7 +103,7 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     where.add_argument("--dir", metavar="DIR", help="opencode: in that folder only")
     for flag, text in (
         ("--mod", "Claude Code: with or without the plugin's mod, which runs with your rights"),
-        ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {claude_code.FULL}"),
+        ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {FULL}"),
     ):
         setup.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
     setup.add_argument("--spec", help="opencode: what it loads, for example opencode-reflectd from npm")
@@ -115,17 +115,11 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, now: Clock | None = None) -> int:
-    """Do what the arguments say and report it. Returns the exit code."""
-    try:
-        _check(args)
-        value, code = _status(args, env) if args.status else _change(args, env, now or _utc_now)
-    except (UserError, Unavailable, OSError) as error:
-        what = told(error)
-        if args.json:
-            print_json({"error": what})
-        else:
-            say(f"reflectd: {what}", sys.stderr)
-        return 2 if isinstance(error, UserError) else 1
+    """Do what the arguments say and report it. Returns the exit code. Raises ``UserError``, ``Unavailable``,
+    ``OSError``.
+    """
+    _check(args)
+    value, code = _status(args, env) if args.status else _change(args, env, now or _utc_now)
     if args.json:
         print_json(value)
     return code
@@ -148,7 +142,7 @@ def _check(args: argparse.Namespace) -> None:
             raise UserError(
                 f"--{key} is for one agent: {' or '.join(f'`reflectd setup {h}`' for h in hosts)}"
             )
-    if args.host == opencode.HOST and any(getattr(args, key) is not None for key in NOT_OF_OPENCODE):
+    if args.host == OPENCODE.host and (args.mod is not None or args.judge):
         raise UserError("--mod and --judge are not for opencode: `reflectd setup claude-code`")
 
 
@@ -200,7 +194,7 @@ def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]
     if args.proof:
         values[PROOF] = args.proof == "on"
     if args.judge:
-        values |= judge.given(args.judge, env, args.host or claude_code.HOST)
+        values |= judge.given(args.judge, env, args.host or CLAUDE_CODE.host)
     if args.mod is not None:
         values["claude_code.mod"] = args.mod
     return values
@@ -256,8 +250,8 @@ def _which(there: Sequence[Agent]) -> list[str]:
     """The agents that the person wants to connect, of those that are not; Enter is all of them. Raises
     ``EOFError`` and ``KeyboardInterrupt``.
     """
-    unheard = {agent.host for agent in there if agent.host == codex.HOST and agent.silenced}
-    new = {agent.host: agent.name for agent in there if not agent.loads or agent.host in unheard}
+    unheard = {agent.host for agent in there if agent.host == CODEX.host and agent.silenced}
+    new = {agent.host: HOSTS[agent.host] for agent in there if not agent.loads or agent.host in unheard}
     if not new:
         return []
     one = f", or one: {', '.join(new)}" if len(new) > 1 else ""
@@ -289,13 +283,13 @@ def _done(
     back, dry = args.remove or args.undo, args.dry_run
     if not (dry or back):  # what is refused is refused before anything is written
         for host in hosts:
-            agents.HOST[host].module.setup(argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
+            agents.HOST[host].setup(argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
     state = _write(args, env, now, values)
     reports: dict[str, Report] = {}
     failed = ""
     for host in hosts:
         try:
-            reports[host] = agents.HOST[host].module.setup(args, env, now)
+            reports[host] = agents.HOST[host].setup(args, env, now)
         except UserError as error:
             if args.host or not back:
                 raise
@@ -374,7 +368,7 @@ def _tell(
         say(f"  /reflect: {report.command.told}")
     if args.remove or args.undo:
         return
-    if not agents.find(env, host):
+    if not agents.HOST[host].find(env):
         say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
     _tell_judge(host, env, state)
 
@@ -420,7 +414,7 @@ def _as_json(
     enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
     more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
     learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
-    alone = {"judge": _judge(state, env, args.host or claude_code.HOST)} if args.judge and not each else {}
+    alone = {"judge": _judge(state, env, args.host or CLAUDE_CODE.host)} if args.judge and not each else {}
     return {**(each[0] if args.host else {"agents": each}), **alone, "learning": learns}
 
 
@@ -435,21 +429,16 @@ def _judge(state: Written, env: Mapping[str, str], host: str) -> dict[str, Any]:
 def _report(
     report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], values: Mapping[str, Value]
 ) -> dict[str, Any]:
-    parts = [key for key in ("claude_code.mod",) if key in values]
+    mod = {"claude_code.mod"} & values.keys() if host == CLAUDE_CODE.host else set[str]()
     return {
+        **asdict(report),
         "file": str(report.file),
         "changed": report.action != "unchanged",
         "backup": str(report.backup) if report.backup else None,
-        "line": report.line,
         "dry_run": args.dry_run,
-        "diff": report.diff,
-        "warnings": report.warnings,
-        "copied": report.copied,
-        "notes": [f"{key} = {toml(values[key])}" for key in parts] if host == claude_code.HOST else [],
+        "notes": [f"{key} = {toml(values[key])}" for key in mod],
         "command": report.command.told,
-        "note": report.note,
-        "action": report.action,
-        "program": agents.find(env, host) or None,
+        "program": agents.HOST[host].find(env) or None,
     }
 
 

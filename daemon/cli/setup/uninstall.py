@@ -27,7 +27,8 @@ from ...paths import config_file, data_folder
 from ..render import plain, print_json
 from ..settings import add_flags, load
 from ..terminal import agreed, say
-from . import agents, opencode
+from . import agents
+from .opencode import loaded
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +61,8 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
     edited.
     """
     for host in agents.HOST.values():
-        yield from (Trace("settings", str(file), *rest) for file, *rest in host.module.traces(env, folder))
+        for file, part, remove in host.traces(env, folder):
+            yield Trace("settings", str(file), part, remove)
 
 
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
@@ -137,7 +139,7 @@ def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
             yield from (
                 f"{path} (not ours)" for path in sorted(kept.iterdir()) if not ours.fullmatch(path.name)
             )
-    for file, line in opencode.loaded(env, Path.cwd()):
+    for file, line in loaded(env, Path.cwd()):
         if not line:
             yield f"{file} (the plugin, which somebody put there)"
     for name in _SHELLS:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from daemon import config, paths
 from daemon.cli.doctor.checks import About, claude_hooks, claude_mod, claude_program, judges
 from daemon.cli.setup.agents import look
-from daemon.cli.setup.claude_code import silenced
+from daemon.cli.setup.claude_code import CLAUDE_CODE
 from daemon.core.settings import Settings
 from daemon.keys import TOKEN
 from tests.support.hosts.claude_code_settings import Desk
@@ -99,7 +99,7 @@ def test_an_organisation_s_settings_are_read(
     file = desk.root / "etc" / name
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(settings))
-    (why,) = silenced(desk.env, desk.project, (desk.root / "etc" / "managed-settings.json",))
+    (why,) = CLAUDE_CODE.silenced(desk.env, desk.project, (desk.root / "etc" / "managed-settings.json",))
     assert why.startswith(f"{file}: ")
     assert says in why
 
@@ -142,9 +142,9 @@ def test_an_organisation_s_lists_of_marketplaces_are_read(
     file.parent.mkdir()
     file.write_text(json.dumps(settings).replace("FOLDER", desk.folder))
     named = [f"{file}: {key} keeps out the plugin's marketplace, the folder {desk.folder}"] if key else []
-    assert list(silenced(desk.env, desk.project, (file,))) == named
+    assert list(CLAUDE_CODE.silenced(desk.env, desk.project, (file,))) == named
     assert desk("--remove") == 0
-    assert list(silenced(desk.env, desk.project, (file,))) == []
+    assert list(CLAUDE_CODE.silenced(desk.env, desk.project, (file,))) == []
 
 
 def test_doctor_looks_at_our_entries(desk: Desk) -> None:

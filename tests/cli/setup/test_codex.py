@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.cli.setup import codex
-from daemon.cli.setup.codex import EVENTS, problems, silenced
+from daemon.cli.setup.codex import CODEX, EVENTS, problems
 from tests.support.hosts.claude_code_settings import Desk
 
 OTHERS = '{"hooks": [{"type": "command", "command": "true"}]}'
@@ -93,7 +93,7 @@ def test_what_codex_refuses_is_said(desk: Desk, text: str, why: str) -> None:
     desk.write(text)
     assert desk() == 0
     assert why in desk.err + desk.out
-    assert any(why in found for found in silenced(desk.env, desk.project))
+    assert any(why in found for found in CODEX.silenced(desk.env, desk.project))
     assert not list(problems(MINE))
 
 
@@ -112,9 +112,9 @@ def test_what_codex_noted_of_our_hooks_goes(desk: Desk, kind: str) -> None:
     quote, more = "'" if kind == "quotes" else '"', "enabled = false\n" if kind == "off" else ""
     theirs = 'model = "x"\n' + trust(desk, home, quote, more)
     assert desk() == 0
-    assert any("does not trust the hooks" in why for why in silenced(desk.env, desk.project))
+    assert any("does not trust the hooks" in why for why in CODEX.silenced(desk.env, desk.project))
     settings.write_text('model = "x"\n' + trust(desk, home, quote, more))
-    assert not list(silenced(desk.env, desk.project))
+    assert not list(CODEX.silenced(desk.env, desk.project))
     assert desk("--remove") == 0
     assert settings.read_text() == theirs
 
@@ -149,7 +149,7 @@ def test_a_hook_before_ours_takes_its_trust(desk: Desk) -> None:
     moved = json.loads(desk.file.read_text())
     moved["hooks"]["Stop"].insert(0, json.loads(OTHERS))
     desk.write(json.dumps(moved))
-    (why,) = silenced(desk.env, desk.project)
+    (why,) = CODEX.silenced(desk.env, desk.project)
     assert f"does not trust 1 of {len(EVENTS)} hooks" in why
 
 

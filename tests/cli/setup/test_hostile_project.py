@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.main import Parser
-from daemon.cli.setup import setup
+from tests.support.hosts.claude_code_settings import run_setup
 
 FILES = {"opencode": ("opencode.json", ".opencode/opencode.json"), "claude-code": (".claude/settings.json",)}
 HOST_FILES = [(host, name) for host, names in FILES.items() for name in names]
@@ -37,9 +36,7 @@ class Clone:
         self.elsewhere.write_text("{}")
 
     def __call__(self, *argv: str) -> int:
-        parser = Parser()
-        setup.add_parser(parser.add_subparsers(dest="verb", required=True))
-        code = setup.run(parser.parse_args(["setup", *argv]), env=self.env, now=self.now)
+        code = run_setup(argv, self.env, self.now)
         self.err = self.capsys.readouterr().err
         return code
 

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from daemon import paths
-from daemon.cli.main import Parser, WrongArguments
-from daemon.cli.setup import setup
-from daemon.files.jsonc import plugins
+from daemon.cli.main import WrongArguments
+from daemon.files.jsonc import items
+from tests.support.hosts.claude_code_settings import run_setup
 
+LIST = ("plugin",)
 STALE = "file:///old/venv/lib/python3.11/site-packages/daemon/shims/opencode/index.ts"
 
 
@@ -44,11 +45,8 @@ class Desk:
         (self.project / ".git").mkdir()
 
     def __call__(self, *argv: str) -> int:
-        parser = Parser()
-        setup.add_parser(parser.add_subparsers(dest="verb", required=True))
-        args = parser.parse_args(["setup", "opencode", *argv])
         self.time += timedelta(seconds=1)
-        code = setup.run(args, env=self.env, now=lambda: self.time)
+        code = run_setup(["opencode", *argv], self.env, lambda: self.time)
         self.out, self.err = self.capsys.readouterr()
         return code
 
@@ -134,7 +132,7 @@ def test_an_existing_file_is_chosen(desk: Desk, there: dict[str, str], chosen: s
         desk.write(name, text)
     done = desk.json(*(["--project"] if chosen.startswith("project/") else []))
     assert done["file"].endswith(chosen)
-    assert plugins(Path(done["file"]).read_text()) != plugins(there[chosen])
+    assert items(Path(done["file"]).read_text(), LIST) != items(there[chosen], LIST)
 
 
 # --- the line -------------------------------------------------------------------------------------
@@ -191,7 +189,7 @@ def test_a_line_of_another_installation_is_replaced(desk: Desk, stale: str) -> N
     """A moved or updated installation takes over its place and options instead of loading twice."""
     file = desk.write("opencode.json", json.dumps({"plugin": [[stale, {"x": 1}], "b", stale]}))
     assert desk.json()["action"] == "replaced"
-    assert plugins(file.read_text()) == [[desk.line, {"x": 1}], "b"]
+    assert items(file.read_text(), LIST) == [[desk.line, {"x": 1}], "b"]
 
 
 @pytest.mark.parametrize("other", ["opencode-reflectd-extra", "/x/shims/opencode/index.ts", "reflectd"])
@@ -200,7 +198,7 @@ def test_lines_of_others_are_left_alone(desk: Desk, other: str) -> None:
     file = desk.write("opencode.json", json.dumps({"plugin": [other]}))
     assert desk.json()["action"] == "added"
     assert desk.json("--remove")["action"] == "removed"
-    assert plugins(file.read_text()) == [other]
+    assert items(file.read_text(), LIST) == [other]
 
 
 def test_spec_is_free_text(desk: Desk) -> None:
@@ -208,7 +206,7 @@ def test_spec_is_free_text(desk: Desk) -> None:
     assert desk.json("--spec", "opencode-reflectd@1")["line"] == "opencode-reflectd@1"
     assert desk.json("--spec", "/my/fork.ts")["action"] == "replaced"
     assert desk.json("--remove")["action"] == "unchanged"
-    assert desk.json("--remove", "--spec", "/my/fork.ts")["action"] == "removed"
+    assert desk.json("--remove", "--spec", "/my/fork.ts")["action"] == "deleted"
 
 
 def test_remove_takes_out_our_line_only(desk: Desk) -> None:
@@ -439,7 +437,7 @@ def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
     (desk.config / "opencode.json").symlink_to(real)
     done = desk.json()
     assert (desk.config / "opencode.json").is_symlink()
-    assert plugins(real.read_text()) == [desk.line]
+    assert items(real.read_text(), LIST) == [desk.line]
     assert Path(done["backup"]).is_relative_to(desk.data)
     assert os.listdir(real.parent) == ["oc.json"]
     assert desk("--undo") == 0

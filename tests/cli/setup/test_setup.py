@@ -15,6 +15,7 @@ import pexpect
 import pytest
 
 from daemon.cli.setup import agents
+from daemon.cli.setup.opencode import OPENCODE
 from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import environment, reflectd, said
 
@@ -242,10 +243,10 @@ def test_an_agent_that_its_installer_put_below_the_home_is_found(box: Sandbox) -
     program = box.home / ".opencode" / "bin" / "opencode"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
-    assert agents.find({"PATH": "/nowhere", "HOME": str(box.home)}, "opencode") == ""
+    assert OPENCODE.find({"PATH": "/nowhere", "HOME": str(box.home)}) == ""
     program.chmod(0o755)
-    assert agents.find({"PATH": "/nowhere", "HOME": str(box.home)}, "opencode") == str(program)
-    assert agents.find({"PATH": "/nowhere"}, "opencode") == ""
+    assert OPENCODE.find({"PATH": "/nowhere", "HOME": str(box.home)}) == str(program)
+    assert OPENCODE.find({"PATH": "/nowhere"}) == ""
 
 
 def test_flags_of_all_agents_and_of_one_do_not_mix(box: Sandbox) -> None:

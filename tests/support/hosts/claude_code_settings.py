@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,20 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.main import Parser
+from daemon.cli.main import Parser, failed
 from daemon.cli.setup import setup
+from daemon.core.errors import ReflectdError
+
+
+def run_setup(argv: Sequence[str], env: Mapping[str, str], now: Callable[[], datetime]) -> int:
+    """``reflectd setup`` in this process; an error is told as the command line tells it."""
+    parser, words = Parser(), ["setup", *argv]
+    setup.add_parser(parser.add_subparsers(dest="verb", required=True))
+    args = parser.parse_args(words)
+    try:
+        return setup.run(args, env=env, now=now)
+    except (ReflectdError, OSError) as error:
+        return failed(error, words)
 
 
 @dataclass
@@ -40,11 +53,8 @@ class Desk:
         }
 
     def __call__(self, *argv: str) -> int:
-        parser = Parser()
-        setup.add_parser(parser.add_subparsers(dest="verb", required=True))
-        args = parser.parse_args(["setup", self.host, *argv])
         self.time += timedelta(seconds=1)
-        code = setup.run(args, env=self.env, now=lambda: self.time)
+        code = run_setup([self.host, *argv], self.env, lambda: self.time)
         if self.capsys:
             self.out, self.err = self.capsys.readouterr()
         return code
