@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from ..core.errors import ReflectdError
+from ..core.errors import BadReply, ReflectdError
 from ..core.events import SessionEvent
 
 if TYPE_CHECKING:
@@ -57,6 +58,24 @@ class Route(Struct, frozen=True):
     name: str
     answer: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     clicked: bool = False
+
+
+def route(
+    method: Literal["GET", "POST"],
+    name: str,
+    form: type[T],
+    answer: Callable[[T], Awaitable[Mapping[str, Any]]],
+) -> Route:
+    """A route whose query or body has this form; another one is ``BadReply``."""
+
+    async def answered(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            asked = msgspec.convert(given, form, strict=method == "POST")
+        except msgspec.ValidationError as error:
+            raise BadReply(f"{name}: {error}") from None
+        return await answer(asked)
+
+    return Route(method, name, answered)
 
 
 class Page(Struct, frozen=True):

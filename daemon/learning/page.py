@@ -105,8 +105,7 @@ class LearnedPage(Feature):
         if r.kind in {"rule", "preference"}:
             raise Rejected(f"{r.id} is a {r.kind}: a terminal asks about it")
         may_count({r.id: r.text})
-        await self._settled(r, yes=True)
-        await asyncio.to_thread(settle, learned.rules, r, yes=True)
+        await self._carry_out(learned.rules, r, yes=True)
         return {"said": f"approved {r.id}"}
 
     async def _forget(self, body: Mapping[str, Any]) -> Json:
@@ -117,15 +116,8 @@ class LearnedPage(Feature):
             return _said(await asyncio.to_thread(rules.dismiss, [r.id], by=BY))
         if r.kind in {"rule", "preference"}:
             return _said(await asyncio.to_thread(rules.unlearn, r.id, mark, by=BY))
-        settled = await self._settled(r, yes=False)
-        verb = "dismissed" if settled else "removed"
-        try:
-            await asyncio.to_thread(settle, rules, r, yes=False, by=BY)
-        except (UserError, Unavailable) as error:
-            if not settled:
-                raise
-            return {"said": f"{verb} {r.id}, but another session may teach it again: {error}"}
-        return {"said": f"{verb} {r.id}"}
+        await self._carry_out(rules, r, yes=False)
+        return {"said": f"{'dismissed' if r.key else 'removed'} {r.id}"}
 
     async def _learn(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``id``, ``seen``, ``file``, ``mark``: make a rule of what is suggested, there.
@@ -177,18 +169,13 @@ class LearnedPage(Feature):
             raise Rejected(f"{id_} was edited while you were asked: nothing was changed; try again")
         return learned, record, str(body.get("mark", "")).removeprefix(NO_MARK)
 
-    async def _settled(self, r: Record, *, yes: bool) -> bool:
-        """Has the feature that keeps the record settle it; False when it stands in files alone."""
-        route = r.route(yes=yes)
-        if route is None:
-            return False
-        feature, name, body = route
-        other = self.parts.features.named(feature)
-        answer = next((r.answer for r in other.routes() if r.name == name), None) if other else None
-        if answer is None:
-            raise Unavailable(f"{feature} is not there")
-        await answer({**body, "by": BY} if feature == "playbook" else body)
-        return True
+    async def _carry_out(self, rules: LearnedRules, r: Record, *, yes: bool) -> None:
+        """The feature that keeps the record settles it; then its part in files follows."""
+        if route := r.route(yes=yes):
+            feature, name, body = route
+            answers = {(of, each.name): each.answer for of, each in self.parts.features.routes()}
+            await answers[feature, name]({**body, "by": BY})
+        await asyncio.to_thread(settle, rules, r, yes=yes, by=BY)
 
     # --- the project ---------------------------------------------------------------------------------------
 

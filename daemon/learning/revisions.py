@@ -30,7 +30,7 @@ KEPT: Final = 100
 BYTES: Final = 50_000_000
 FILE_LIMIT: Final = 64 * 1024 * 1024
 SUFFIX: Final = ".revision.json"
-_CONTENT: Final = ("content_before", "backup")  # the second one in files of older versions
+_CONTENT: Final = "content_before"
 
 
 class Revision(Struct, frozen=True):
@@ -59,19 +59,6 @@ class RevisionsOf(Generic[R]):
     def __init__(self, folder: Path, file: Path, form: type[R]) -> None:
         """``file``: which one is changed, unless ``keep`` names another."""
         self._folder, self._file, self._form = folder, file, form
-
-    def write(
-        self,
-        data: bytes | None,
-        *,
-        at: int,
-        what: str,
-        why: str = "",
-        by: str = "you",
-        made_from: str | None = None,
-    ) -> R:
-        """Replace the file by ``data``, as ``keep`` does."""
-        return self.keep(self._form(0, at, what, why, by), data, made_from=made_from)
 
     def keep(
         self, made: R, data: bytes | None, *, file: Path | None = None, made_from: str | None = None
@@ -114,7 +101,7 @@ class RevisionsOf(Generic[R]):
         """Keep a revision under the next number, with what the file was before it. Raises ``Unavailable``."""
         made = replace(made, number=max((_number(path) for path in self._paths()), default=0) + 1)
         packed = None if content is None else zlib.compress(content)
-        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT[0]: packed}
+        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT: packed}
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(self._folder / f"{made.number:08d}{SUFFIX}", msgspec.json.encode(kept), mode=0o600)
         total = 0
@@ -206,18 +193,11 @@ class RevisionsOf(Generic[R]):
         """A revision with what the file was, packed; None for one that can't be read."""
         try:
             found: dict[str, Any] = msgspec.json.decode(read_bytes(path, 2 * FILE_LIMIT) or b"")
-            packed = next(found[name] for name in _CONTENT if name in found)
+            packed = found[_CONTENT]
             content = None if packed is None else b64decode(packed, validate=True)
             return msgspec.convert(found, self._form), content
-        except (OSError, ValueError, TypeError, RecursionError, StopIteration):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
-
-
-class Revisions(RevisionsOf[Revision]):
-    """The revisions of one file."""
-
-    def __init__(self, folder: Path, file: Path) -> None:
-        super().__init__(folder, file, Revision)
 
 
 def undone(revisions: Iterable[Revision]) -> set[int]:

@@ -30,6 +30,7 @@ INJECTIONS_DAYS: Final = 90
 KEEP_DAYS: Final = 400
 TEXTS_KEPT: Final = 500  # quarantined ones of one project; of more the oldest go
 State = Literal["quarantined", "confirmed", "dismissed"]
+_ADDED: Final = "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -101,23 +102,13 @@ def waiting(db: Reads) -> tuple[int, int]:
 
 def prune(now: int) -> list[Statement]:
     """Cases of seven days or beyond 50 MB lapse and are counted; other rows have their own age."""
-    lapsed, row = old("spool"), [(now - SPOOL_DAYS * DAY_MS,)]
     over = (
         "at <= coalesce((SELECT max(at) FROM "
         "(SELECT at, sum(size) OVER (ORDER BY at DESC, session, turn) AS total FROM spool) "
         f"WHERE total > {SPOOL_BYTES}), -1)"
     )
-    counted: list[Statement] = [
-        (
-            "INSERT INTO learned_counts (directory, what, count) "
-            f"SELECT directory, 'lapsed', count(*) FROM spool WHERE {lapsed} OR {over} GROUP BY directory "
-            "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
-            row,
-        ),
-        (f"DELETE FROM spool WHERE {lapsed} OR {over}", row),
-    ]
     return [
-        *counted,
+        *lapse("spool", f"{old('spool')} OR {over}", now - SPOOL_DAYS * DAY_MS),
         (f"DELETE FROM injections WHERE {old('injections')}", [(now - INJECTIONS_DAYS * DAY_MS,)]),
         (f"DELETE FROM learned_tags WHERE {old('learned_tags')}", [(now - KEEP_DAYS * DAY_MS,)]),
         (
@@ -129,11 +120,21 @@ def prune(now: int) -> list[Statement]:
     ]
 
 
+def lapse(
+    table: str, where: str, before: int, what: str = "lapsed", directory: str = "directory"
+) -> list[Statement]:
+    """Delete these rows, and count them for their projects. ``where``: SQL with one parameter, ``before``."""
+    counted = (
+        "INSERT INTO learned_counts (directory, what, count) "
+        f"SELECT coalesce({directory}, ''), '{what}', count(*) FROM {table} WHERE {where} GROUP BY 1 {_ADDED}"
+    )
+    return [(counted, [(before,)]), (f"DELETE FROM {table} WHERE {where}", [(before,)])]
+
+
 def count(directory: str, what: str, number: int = 1) -> Statement:
     """Add to a project's number of ``what``."""
     return (
-        "INSERT INTO learned_counts (directory, what, count) VALUES (?, ?, ?) "
-        "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count",
+        f"INSERT INTO learned_counts (directory, what, count) VALUES (?, ?, ?) {_ADDED}",
         [(directory, what, number)],
     )
 
@@ -192,9 +193,10 @@ def text(db: Reads, identity: int) -> Text | None:
     return _text(rows[0]) if rows else None
 
 
-def quarantined(db: Reads) -> int:
-    """How many texts wait for confirmation, in all projects."""
-    ((count,),) = db.read("SELECT count(*) FROM learned WHERE state = 'quarantined'")
+def quarantined(db: Reads, session: str = "") -> int:
+    """How many texts wait for confirmation, in all projects. ``session``: those that it taught."""
+    sql = "SELECT count(*) FROM learned WHERE state = 'quarantined' AND ?1 IN ('', session)"
+    ((count,),) = db.read(sql, (session,))
     return int(count)
 
 
@@ -229,18 +231,11 @@ def tag(directory: str, name: str, session: str, what: str, at: int, why: str) -
     )
 
 
-def tagged(db: Reads, directory: str, session: str) -> set[str]:
-    """The names of the points that this session was counted for."""
-    rows = db.read("SELECT name FROM learned_tags WHERE directory = ? AND session = ?", (directory, session))
-    return {name for (name,) in rows}
-
-
 def tags_of(db: Reads, session: str) -> list[tuple[str, str, str]]:
     """(project, name, tag) of each point that this session was counted for."""
-    rows = db.read(
+    return db.read(
         "SELECT directory, name, tag FROM learned_tags WHERE session = ? ORDER BY directory, name", (session,)
     )
-    return [(directory, name, what) for directory, name, what in rows]
 
 
 def forget(session: str) -> list[Statement]:
@@ -250,14 +245,6 @@ def forget(session: str) -> list[Statement]:
         ("DELETE FROM spool WHERE session = ?", [(session,)]),
         ("DELETE FROM learned WHERE session = ? AND state = 'quarantined'", [(session,)]),
     ]
-
-
-def taught(db: Reads, session: str) -> int:
-    """How many texts of this session are kept apart."""
-    ((count,),) = db.read(
-        "SELECT count(*) FROM learned WHERE session = ? AND state = 'quarantined'", (session,)
-    )
-    return int(count)
 
 
 # --- what sessions were given ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.core.errors import Unavailable, UserError
 from daemon.learning import revisions as revise
-from daemon.learning.revisions import Revisions
+from daemon.learning.revisions import Revision, RevisionsOf
 
 
 @pytest.fixture
@@ -18,19 +18,28 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "CLAUDE.md"
 
 
+class Revisions(RevisionsOf[Revision]):
+    """Those of one file."""
+
+    def write(
+        self, data: bytes, what: str, why: str = "", by: str = "you", *, made_from: str | None = None
+    ) -> Revision:
+        return self.keep(Revision(0, 1, what, why, by), data, made_from=made_from)
+
+
 @pytest.fixture
 def kept(tmp_path: Path, file: Path) -> Revisions:
     (tmp_path / "state").mkdir()
-    return Revisions(tmp_path / "state", file)
+    return Revisions(tmp_path / "state", file, Revision)
 
 
 def test_a_change_says_what_why_and_by_whom(kept: Revisions, file: Path, tmp_path: Path) -> None:
     """What the file was before is kept with it, for its owner only."""
     file.write_text("old")
-    found = kept.write(b"new", at=5, what="a rule was added", why="you said so", by="curator")
+    found = kept.write(b"new", "a rule was added", why="you said so", by="curator")
     assert file.read_text() == "new"
     assert kept.all() == [found]
-    assert (found.number, found.at, found.by) == (1, 5, "curator")
+    assert (found.number, found.at, found.by) == (1, 1, "curator")
     assert (found.what, found.why) == ("a rule was added", "you said so")
     assert kept.before(found) == b"old"
     (path,) = (tmp_path / "state").iterdir()
@@ -40,7 +49,7 @@ def test_a_change_says_what_why_and_by_whom(kept: Revisions, file: Path, tmp_pat
 def test_changes_are_undone_one_after_the_other(kept: Revisions, file: Path) -> None:
     """The newest first, down to no file at all; an undo can be undone, and is no change to undo by itself."""
     for text in (b"one", b"two", b"three"):
-        kept.write(text, at=1, what=text.decode())
+        kept.write(text, text.decode())
     assert kept.undo(0, at=2).undoes == 3
     assert file.read_bytes() == b"two"
     redo = kept.undo(4, at=3)
@@ -70,7 +79,7 @@ def test_what_somebody_saves_while_a_change_is_written_stays(kept: Revisions, fi
 
     sys.addaudithook(save)
     with pytest.raises(Unavailable, match="changed meanwhile"):
-        kept.write(b"ours", at=1, what="a change")
+        kept.write(b"ours", "a change")
     assert (file.read_text(), kept.all()) == ("theirs\nmine\n", [])
 
 
@@ -78,17 +87,17 @@ def test_a_change_made_from_an_older_content_is_not_written(kept: Revisions, fil
     """What it was made from is said by its digest; an empty file and none are the same."""
     file.write_text("theirs")
     with pytest.raises(Unavailable, match="changed meanwhile"):
-        kept.write(b"ours", at=1, what="a change", made_from="")
+        kept.write(b"ours", "a change", made_from="")
     assert (file.read_text(), kept.all()) == ("theirs", [])
     file.write_text("")
-    kept.write(b"ours", at=2, what="a change", made_from="")
+    kept.write(b"ours", "a change", made_from="")
     assert file.read_text() == "ours"
 
 
 def test_what_was_edited_since_is_never_overwritten(kept: Revisions, file: Path) -> None:
     """By a person or by a later revision; the message says which."""
-    kept.write(b"one", at=1, what="first")
-    kept.write(b"two", at=1, what="second")
+    kept.write(b"one", "first")
+    kept.write(b"two", "second")
     with pytest.raises(UserError, match=r"changed since revision 1, first by revision 2 \(second\)"):
         kept.undo(1, at=2)
     file.write_bytes(b"mine")
@@ -101,8 +110,8 @@ def test_what_was_edited_since_is_never_overwritten(kept: Revisions, file: Path)
 
 def test_a_change_that_never_came_about_stands_in_no_way(kept: Revisions, file: Path) -> None:
     """As after `kill -9` before the file, or taken back by hand; a dry run says which would be undone."""
-    kept.write(b"one", at=1, what="first")
-    kept.write(b"two", at=1, what="second")
+    kept.write(b"one", "first")
+    kept.write(b"two", "second")
     file.write_bytes(b"one")
     assert (kept.undo(0, at=2, dry_run=True).number, len(kept.all())) == (1, 2)
     assert kept.undo(0, at=2).what == "undo of revision 1 (first)"
@@ -112,7 +121,7 @@ def test_a_change_that_never_came_about_stands_in_no_way(kept: Revisions, file: 
 def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path, tmp_path: Path) -> None:
     """The others stay usable, and its number is told as gone."""
     for text in (b"one", b"two"):
-        kept.write(text, at=1, what=text.decode())
+        kept.write(text, text.decode())
     for bad in ("{", "null", "[]", '{"number": 1}', '{"content_before": 3}'):
         (tmp_path / "state" / "00000001.revision.json").write_text(bad)
         assert [r.number for r in kept.all()] == [2]
@@ -128,8 +137,8 @@ def test_a_revision_that_cannot_be_read_is_left_out(kept: Revisions, file: Path,
 def test_revisions_are_bounded(kept: Revisions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest hundred stay, and numbers go on; large ones leave earlier."""
     for i in range(revise.KEPT + 5):
-        kept.write(str(i).encode(), at=1, what=str(i))
+        kept.write(str(i).encode(), str(i))
     assert [r.number for r in kept.all()] == list(range(revise.KEPT + 5, 5, -1))
     monkeypatch.setattr(revise, "BYTES", 1_000)
-    kept.write(b"x", at=1, what="x")
+    kept.write(b"x", "x")
     assert 1 <= len(kept.all()) < 5

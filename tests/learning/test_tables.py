@@ -81,7 +81,7 @@ async def test_a_session_counts_once_for_a_point(db: Database) -> None:
     await db.commit(tables.tag("/p", "pat-001", "s", "helpful", NOW, "it was used"))
     await db.commit(tables.tag("/p", "pat-001", "s", "harmful", NOW, "later"))
     assert db.read("SELECT tag FROM learned_tags") == [("helpful",)]
-    assert tables.tagged(db, "/p", "s") == {"pat-001"}
+    assert [name for _, name, _ in tables.tags_of(db, "s")] == ["pat-001"]
 
 
 @pytest.mark.shows("I50", "LEARN-03")

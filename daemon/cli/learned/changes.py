@@ -20,7 +20,7 @@ from ...redact import redact
 from ..reflect.review import consent
 from ..reflect.review import decided as asked_about
 from ..render import Paint, clock, place, plain, print_json, short
-from ..terminal import asked, attended, say
+from ..terminal import asked, attended, say, show
 from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def add(args: argparse.Namespace) -> int:
 def _add_point(args: argparse.Namespace, about: About) -> int:
     """Add a point, and say whether and when an agent gets it."""
     text, section = checked(args.text), _section(args.section)
-    why, vouched = " ".join(redact(args.why).split())[:300], attended()
-    with about.rules.playbook.change(why=why, dry_run=args.dry_run) as edit:
+    vouched = attended()
+    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
         wanted = folded(text)
         twin = next((p for _, p in each(edit.playbook) if folded(p["text"]) == wanted), None)
         if twin is not None:
@@ -255,27 +255,22 @@ def undo(args: argparse.Namespace) -> int:
 
 
 def _list_changes(args: argparse.Namespace, about: About) -> int:
-    if not 1 <= args.limit <= 1_000:
-        raise UserError("--limit must be from 1 to 1000")
     letters = {"": "pr", "point": "p"}.get(about.kind, "")
     found = [change for change in changes(about.rules) if change["change"][0] in letters]
     if args.json:
-        print_json({"project": about.learned.project, "changes": found[: args.limit]})
+        print_json({"project": about.learned.project, "changes": found})
         return 0
     if not found:
         say(f"reflectd changed no file of what was learned in {about.name} yet")
         say("A lesson that was taken back comes again with `reflectd learned approve ID`.")
         return 0
     paint, lines = Paint(), list[str]()
-    for c in found[: args.limit]:
+    for c in found:
         why = f": {short(c['why'], 200)}" if c["why"] else ""
         note = " (undone)" if c["undone"] else ""
         label = f"  {c['change']:<5} {clock(c['at'])}  "
         lines += paint.row(
             label, f"{short(c['what'], 200)}{why}, by {short(c['by'], 20)}, in {place(c['file'])}{note}"
         )
-    print("\n".join(lines))
-    if len(found) > args.limit:
-        print(paint(f"  {len(found) - args.limit} older ones: --limit shows more", "dim"))
-    say("Take one back with: reflectd learned undo CHANGE")
+    show([*lines, "Take one back with: reflectd learned undo CHANGE"], pager=not args.no_pager)
     return 0

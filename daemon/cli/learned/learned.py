@@ -70,7 +70,7 @@ EPILOGS: Final = {
     "memory": f"""examples:
   reflectd memory                                the lessons of this project
   reflectd memory add --task "Run the migration" "Stop the workers first."
-  reflectd memory export --out lessons.jsonl     all lessons of this project; `import` takes them over
+  reflectd memory export > lessons.jsonl         all lessons of this project; `import` takes them over
 
 {CODES}""",
 }
@@ -112,29 +112,21 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
     one.add_argument("--waiting", action="store_true", help="only what waits for your word")
     add_flag(one)
     one = _action(what, "show", "one of them: where it comes from, and what became of it", shown, kind)
-    text = "its id, such as pat-003; a lesson's may be shortened; without one all are listed"
-    one.add_argument("id", nargs="?", metavar="ID", help=text)
+    one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
     add_flag(one)
     text = "what the verdicts were with each point and lesson, and without"
     _action(what, "report", text, reported, kind)
     one = _action(what, "export", "print it as JSON, one on each line", _lazy("transfer", "export"), kind)
     _kind_flag(one, kind)
-    one.add_argument("--out", metavar="FILE", help="write it to FILE, which must not exist")
 
 
 def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
-    def change(
-        name: str, text: str, module: str, function: str, *, why: bool = False
-    ) -> argparse.ArgumentParser:
+    def change(name: str, text: str, module: str, function: str) -> argparse.ArgumentParser:
         parser = _action(what, name, text, _lazy(module, function), kind)
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
-        if why:
-            parser.add_argument(
-                "--why", default="", metavar="TEXT", help="the reason, for the list of changes"
-            )
         return parser
 
-    one = change("add", "add one in your own words", "changes", "add", why=True)
+    one = change("add", "add one in your own words", "changes", "add")
     one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
     _kind_flag(one, kind, "point")
     if kind != "lesson":
@@ -159,7 +151,7 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     one.add_argument(
         "change", nargs="?", default="", metavar="CHANGE", help="such as p12 (playbook) or r3 (rules)"
     )
-    one.add_argument("--limit", type=int, default=20, metavar="N", help="list at most N changes (20)")
+    add_flag(one)
     one = change(
         "import", "take over exported points and lessons; they wait for your word", "transfer", "take"
     )
@@ -327,10 +319,7 @@ def line_of(r: Record, paint: Paint, *, wide: int = 0, how: bool = True) -> list
 
 
 def shown(args: argparse.Namespace) -> int:
-    """One of them, whole; without an id the list."""
-    if not args.id:
-        vars(args).update(all=False, waiting=False)
-        return listed(args)
+    """One of them, whole."""
     about = About.of(args)
     [r] = about.those([args.id])
     if args.json:

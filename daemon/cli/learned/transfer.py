@@ -7,9 +7,7 @@ any older form, also the ACE plugin's.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +16,7 @@ from ...core.given import folded
 from ...learning.playbook.points import SECTION_SLUGS, each, migrated, parts
 from ...learning.playbook.project_playbook import LIMIT, dumped, parsed
 from ..render import count, plain, print_json, short
-from ..terminal import Progress, say
+from ..terminal import say
 from .learned import About
 
 if TYPE_CHECKING:
@@ -31,50 +29,28 @@ BLOCK: Final = 100  # lessons in one request
 
 
 def export(args: argparse.Namespace) -> int:
-    """Print what was learned, a line of JSON each, or write it to a new file; of points the playbook."""
+    """Print what was learned, a line of JSON each, with ``--json`` one object; of points the playbook."""
     about = About.of(args)
     if about.kind == "point":
         found = about.rules.playbook.read()
         if found.problem:
             raise UserError(found.problem)
-        data = dumped(found.playbook)
-        number = sum(1 for _ in each(found.playbook))
+        text = dumped(found.playbook).decode()
     else:
         with about.database() as db:
             lessons = {e.id: e.as_json() for e in about.learned.episodes(db)}
         lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in about.listing()]
-        data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()  # ASCII
-        number = len(lines)
-    if args.out:
-        _written(args.out, data)
-    if args.json:
-        print_json({"project": about.learned.project, "count": number, "out": args.out})
-    elif args.out:
-        say(f"{count(number, 'record')} of {about.name} written to {args.out}")
-    else:
-        text = data.decode()
-        sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
+        if args.json:
+            print_json({"project": about.learned.project, "records": lines})
+            return 0
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)  # ASCII
+    sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
     return 0
 
 
 def visible_json(text: str) -> str:
     """JSON in which a terminal obeys nothing: what is not ASCII as escapes."""
     return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
-
-
-def _written(name: str, data: bytes) -> None:
-    """Write a new file. Raises ``UserError`` when it exists, ``Unavailable`` when it can't be written."""
-    try:
-        with os.fdopen(
-            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"
-        ) as file:
-            file.write(data)
-    except FileExistsError:
-        raise UserError(f"{name} exists already; name another file") from None
-    except OSError as error:
-        with suppress(OSError):  # half a file, which the next try would take for another's
-            Path(name).unlink()
-        raise Unavailable(f"can't write {name}: {words(error)}") from error
 
 
 def take(args: argparse.Namespace) -> int:
@@ -187,7 +163,6 @@ def _take_points(
     """The points that say something new."""
     if theirs is None:
         return [], (), None
-
     taken = []
     with about.rules.playbook.change(dry_run=args.dry_run) as edit:
         said = {folded(p["text"]) for _, p in each(edit.playbook)}
@@ -207,17 +182,12 @@ def _take_points(
 def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
     """How many are new and known, and those that may not be kept."""
     new, known, refused = 0, 0, list[Json]()
-    progress = Progress(len(lessons) if len(lessons) > BLOCK else 0)
-    try:
-        for at in range(0, len(lessons), BLOCK):
-            body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
-            try:
-                done = about.post("memory/import", {**body, "dry_run": args.dry_run})
-            except (Unavailable, UserError) as error:
-                before = f" ({count(new, 'lesson')} taken over before that)" if new else ""
-                raise type(error)(f"{error}{before}") from error
-            new, known, refused = new + done["new"], known + done["known"], refused + done["refused"]
-            progress.show(min(at + BLOCK, len(lessons)), "")
-    finally:
-        progress.clear()
+    for at in range(0, len(lessons), BLOCK):
+        body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
+        try:
+            done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+        except (Unavailable, UserError) as error:
+            before = f" ({count(new, 'lesson')} taken over before that)" if new else ""
+            raise type(error)(f"{error}{before}") from error
+        new, known, refused = new + done["new"], known + done["known"], refused + done["refused"]
     return new, known, refused

@@ -112,19 +112,19 @@ class Embeddings:
         found = await self.of([text])
         return found[0] if found else None
 
-    async def of(self, texts: Sequence[str], within_s: float = EMBED_S) -> list[Vector]:
+    async def of(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text; none at all when they can't be made now. Never raises what an embedder
         raises.
         """
         if not texts or not all(t.strip() for t in texts):
             return []
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(EMBED_S):
                 self._made = await self._model()
                 found = await self._made.embed(texts) if self._made is not None else []
         except (ReflectdError, ValueError, TimeoutError) as e:
             if not self._failed:
-                self._log.warning("meanings are not compared", error=str(e) or f"no answer in {within_s:g} s")
+                self._log.warning("meanings are not compared", error=str(e) or f"no answer in {EMBED_S:g} s")
             self._failed = True
             return []
         self._failed = False

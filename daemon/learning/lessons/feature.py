@@ -4,6 +4,11 @@ Off unless the person switched it on. Then each task whose verdict was bad is re
 the episode with its lesson is stored, and given again for the tasks for which a model chooses it
 (AC-2.6.1 to AC-2.6.3). Other jobs keep episodes in order, and exchange lessons with others.
 
+Its routes (``/v1/features/memory/…``) are for the command line, MCP and the library. The form of a question
+is a struct; one of another form is ``BadReply``, a store that can't be reached ``Unavailable``. ``import``
+trusts nothing: each lesson belongs to the project that it is brought into and waits, since its proof is
+elsewhere.
+
 The jobs work only on judged turns that wait: they read no host and prompt nobody. Each step is stored before
 the next one: the failure with its verdict, the answer as the job's cursor, then the episode, whose id follows
 from the task. So kill -9 between any two of them loses nothing and stores nothing twice. Without a model or
@@ -15,28 +20,32 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import msgspec
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
 from ...core.session import FINAL_FOR_TASK, Session
 from ...engine.calls import OVER_LIMIT
-from ...engine.feature import Feature, Heard, Route
+from ...engine.feature import Feature, Heard, Route, route
 from ...engine.jobs import UPKEEP
 from ...engine.upkeep import aged_ms
-from ...store import injections
+from ...store import injections, ledger
 from ...store import jobs as job_rows
+from ...store.retention import old
 from .. import tables
+from ..texts import has_hidden, refusal
 from .citations import cites
-from .episodes import DAY_MS, checked, confirms, prune
+from .episodes import DAY_MS, LONGEST, SIMILAR, TOP_K, Episode, brought, checked, confirms, may_show, prune
 from .give import GiveLessons, remove_old
-from .questions import REFLEXION, Failure, failure, identity, reflection, should_reflect
+from .questions import EVALUATION, REFLEXION, Failure, failure, identity, reflection, should_reflect
 from .repositories import project_of
-from .routes import EpisodeRoutes
 from .shared import SharedLessons
 from .store import Episodes, forget_uses
 
@@ -50,8 +59,11 @@ if TYPE_CHECKING:
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
-    from .episodes import Episode
+    from .episodes import State
 
+Json = dict[str, Any]
+Text = Annotated[str, Meta(pattern=r"\S", max_length=LONGEST)]
+Directory = Annotated[str, Meta(pattern=r"^[^\0]*\Z")]
 WEEK_MS: Final = 7 * 86_400_000
 JUDGED: Final = frozenset({"complete", "incomplete"})
 REFLECT: Final = "memory.reflect"
@@ -77,9 +89,58 @@ SAID: Final = "said:"
 HAIKU_DOWN: Final = "haiku_api_unavailable"
 NOBODY: Final = "nobody is set up to be asked"
 _TEXT: Final = "iif(json_valid(CAST(body AS TEXT)), CAST(body AS TEXT), '{}')"
-_AT: Final = f"coalesce({_TEXT} ->> '$.at', 0)"
-_OLDEST: Final = f"(SELECT min({_AT}) FROM jobs WHERE kind = '{REFLECT}')"
-_LAPSED: Final = f"kind = '{REFLECT}' AND {_AT} < min(?, {_OLDEST} + {DAY_MS})"
+_FOLDER: Final = f"{_TEXT} ->> '$.directory'"
+_LAPSED: Final = f"kind = '{REFLECT}' AND " + old("jobs", f"{_TEXT} ->> '$.episode.at'")
+MOST: Final = 1_000  # lessons that a person settles at once
+MOST_FOUND: Final = 200
+MOST_TAKEN: Final = 200
+NAME: Final = 100
+MOST_COUNTED: Final = 10**9
+
+
+class Search(Struct):
+    """For agents: nothing of others that the person did not confirm."""
+
+    query: Text
+    directory: Directory = ""
+    min_similarity: Annotated[float, Meta(ge=-1, le=1)] = SIMILAR
+    top_k: Annotated[int, Meta(ge=1, le=100)] = TOP_K
+
+
+class Project(Struct):
+    """``directory``: "" for all projects."""
+
+    directory: Directory = ""
+
+
+class Add(Struct):
+    """An episode of a program or a person."""
+
+    query: Text
+    reflection: Text
+    reward: float
+    directory: Directory = ""
+
+
+class Take(Struct):
+    """``episodes`` as ``export`` writes them."""
+
+    episodes: Annotated[list[Any], Meta(min_length=1, max_length=MOST_TAKEN)]
+    directory: Directory = ""
+    dry_run: bool = False
+
+
+class Settle(Struct):
+    """Says whether these lessons count from now on."""
+
+    ids: Annotated[list[str], Meta(min_length=1, max_length=MOST)]
+    yes: bool
+
+
+class Withdraw(Struct):
+    """A verdict of this session was wrong."""
+
+    session: Text
 
 
 class Memory(Feature):
@@ -93,11 +154,10 @@ class Memory(Feature):
         self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
         world = parts.world
         file = world.settings.store.url_file
-        self.store, self._author = Episodes(world.db, shared=bool(file)), author()
+        self.store, self._author = Episodes(world.db), author()
         self._vectors = world.embeddings
         self._shared = SharedLessons(file, world.db, self.store, self._author) if file else None
         self.give = GiveLessons(world, parts.asking, self.store)
-        self._routes = EpisodeRoutes(world, self.store, self._changed, self._withdraw)
         self._begun = False
         self._silent = ""  # why nobody answered when it last asked
 
@@ -124,8 +184,8 @@ class Memory(Feature):
         keep = (
             "INSERT INTO jobs (kind, key, lane, due, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due, body = iif("
-            "json_valid(CAST(jobs.body AS TEXT)) AND CAST(excluded.body AS TEXT) ->> '$.reward' "
-            "> CAST(jobs.body AS TEXT) ->> '$.reward', jobs.body, excluded.body)"
+            "json_valid(CAST(jobs.body AS TEXT)) AND CAST(excluded.body AS TEXT) ->> '$.episode.reward' "
+            "> CAST(jobs.body AS TEXT) ->> '$.episode.reward', jobs.body, excluded.body)"
         )
         return [(keep, [(REFLECT, key, LANE, due, msgspec.json.encode(found))])]
 
@@ -184,10 +244,6 @@ class Memory(Feature):
         """The lessons that were chosen."""
         return self.give.offers(s, moment)
 
-    def routes(self) -> Sequence[Route]:
-        """For `reflectd memory`, MCP and the library."""
-        return self._routes.all()
-
     @property
     def _over_limit(self) -> bool:
         return OVER_LIMIT in self._silent
@@ -219,7 +275,8 @@ class Memory(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """Failures that lapsed; and a minute after each start the memory is kept in order."""
-        statements = [*lapse(now_ms), forget_uses(now_ms)]
+        lapsed = tables.lapse("jobs", _LAPSED, now_ms - KEEP_DAYS * DAY_MS, "memory.lapsed", _FOLDER)
+        statements = [*lapsed, forget_uses(now_ms)]
         if self._world.settings.memory.enabled and not self._begun:
             due = self._world.clock.now_ms() + TIDY_AFTER_MS
             tidy = self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due)
@@ -237,22 +294,129 @@ class Memory(Feature):
         """Exchange the lessons of the project that a folder is in; nothing where no store is shared."""
         return [self._jobs.statement(SHARE, directory, lane=SHARED)] if self._shared is not None else []
 
-    async def _withdraw(self, session: str) -> int:
-        """A verdict of this session was wrong: dismiss its lessons, and drop what waits of it. How many there
-        were. Raises ``Unavailable``.
-        """
-        db = self._world.db
-        drop = f"DELETE FROM jobs WHERE kind = ? AND {_TEXT} ->> '$.session' = ?"
-        await db.commit((drop, [(REFLECT, session)]), durable=True)
-        rows = db.read("SELECT DISTINCT task, directory FROM verdicts WHERE session = ?", (session,))
-        gone = await self.store.settle([identity(session, task) for task, _ in rows], "dismissed")
-        await self._changed(directory for _, directory in rows)
-        return gone
-
     async def _changed(self, directories: Iterable[str]) -> None:
         """Lessons of these projects were added or settled: others hear of it, where a store is shared."""
         if statements := [put for directory in set(directories) for put in self._share(directory)]:
             await self._stored(*statements)
+
+    # --- routes -------------------------------------------------------------------------------------
+
+    def routes(self) -> Sequence[Route]:
+        """For `reflectd memory`, MCP and the library."""
+        return (
+            route("GET", "search", Search, self.search),
+            route("GET", "stats", Project, self.stats),
+            route("POST", "add", Add, self.add),
+            route("POST", "import", Take, self.take),
+            route("POST", "settle", Settle, self.settle),
+            route("POST", "withdraw", Withdraw, self.withdraw),
+            route("POST", "log", ledger.Entry, self.log),
+        )
+
+    async def search(self, asked: Search) -> Json:
+        """``episodes``, best first: those with a similarity above ``min_similarity``."""
+        project = await asyncio.to_thread(project_of, asked.directory)
+        vector = await self._vectors.one(asked.query)
+        near: list[Episode] = []
+        if vector is not None:
+            near = await self.store.search(asked.query, vector, [project], MOST_FOUND)
+        found = [e for e in near if (e.similarity or 0) > asked.min_similarity and not refusal(e.lesson)]
+        return {
+            "project": project,
+            "model": self._vectors.model,
+            "episodes": [_row(_for_agents(e), project) for e in found[: asked.top_k]],
+        }
+
+    async def stats(self, asked: Project) -> Json:
+        """How many episodes, by state; ``chooses``: whether there is a model that chooses among them."""
+        projects = [await asyncio.to_thread(project_of, asked.directory)] if asked.directory else None
+        calls = self._world.calls
+        return {
+            "episodes": await asyncio.to_thread(self.store.counts, projects),
+            "enabled": self._world.settings.memory.enabled,
+            "threshold": self._world.settings.memory.threshold,
+            "chooses": any(map(calls.models, calls.judges)),
+            "reflexion": tables.counts(self._world.db, "memory."),
+            "costs": ledger.by_name(self._world.db),
+        }
+
+    async def add(self, asked: Add) -> Json:
+        """Store an episode, kept apart until a person or another session confirms it."""
+        said = reflection(asked.reflection)
+        if said is None:
+            raise BadReply("`reflection` has no `Lesson:`")
+        project = await asyncio.to_thread(project_of, asked.directory)
+        if not project:
+            where = asked.directory or "no folder"
+            raise BadReply(f"a lesson is about a project, and {where} is none; go to one, or name it")
+        query, now = asked.query.strip(), self._world.clock.now_ms()
+        given = Episode(
+            secrets.token_hex(16), project, query, asked.reward, said.problem, said.lesson, said.full, at=now
+        )
+        made = await asyncio.to_thread(checked, given)
+        made = await self._add(made, asked.directory) or made
+        await self._changed([project])
+        return {"episode": made.as_json()}
+
+    async def take(self, asked: Take) -> Json:
+        """Store those that are not here."""
+        project = await asyncio.to_thread(project_of, asked.directory)
+        found: dict[str, Episode] = {}
+        refused = []
+        for one in asked.episodes:
+            try:
+                made = await asyncio.to_thread(brought, one, project)
+            except BadReply as error:
+                id_ = one.get("id", "") if isinstance(one, dict) else ""
+                refused.append({"id": str(id_)[:40], "why": str(error)})
+            else:
+                found.setdefault(made.id, made)
+        # what another project has is taken over under an id of its own, the same each time; not what the
+        # person dismissed there
+        for e in await self.store.get(list(found)):
+            if e.project != project and e.state != "dismissed":
+                own = sha256(f"{e.id} {project}".encode()).hexdigest()[:32]
+                found[own] = replace(found.pop(e.id), id=own)
+        known = {e.id for e in await self.store.get(list(found))}
+        new = [made for id_, made in found.items() if id_ not in known]
+        for made in [] if asked.dry_run else new:
+            await self.store.add(made)
+        return {"new": len(new), "known": len(known), "refused": refused}
+
+    async def settle(self, asked: Settle) -> Json:
+        """A person's word on lessons."""
+        found = await self.store.get(asked.ids)
+        for e in found if asked.yes else []:
+            if why := refusal(e.lesson):
+                raise BadReply(f"{e.id} may not be offered to agents: {why}")
+        state: State = "confirmed" if asked.yes else "dismissed"
+        changed = await self.store.settle(asked.ids, state)
+        await self._changed(e.project for e in found)
+        return {"ids": asked.ids, "changed": changed, "yes": asked.yes, "said": state}
+
+    async def withdraw(self, asked: Withdraw) -> Json:
+        """A verdict of this session was wrong: dismiss its lessons, and drop what waits of it."""
+        db, session = self._world.db, asked.session
+        rows = db.read("SELECT DISTINCT task, directory FROM verdicts WHERE session = ?", (session,))
+        ids = [identity(session, task) for task, _ in rows]
+        drop = "DELETE FROM jobs WHERE kind = ? AND key = ?"
+        await db.commit((drop, [(REFLECT, id_) for id_ in ids]), durable=True)
+        gone = await self.store.settle(ids, "dismissed")
+        await self._changed(directory for _, directory in rows)
+        return {"session": session, "withdrawn": gone}
+
+    async def log(self, asked: ledger.Entry) -> Json:
+        """Write a call that a client of the library made into the ledger."""
+        counts = (asked.input, asked.output, asked.ms, asked.attempt)
+        if asked.purpose not in {EVALUATION, REFLEXION} or not all(0 <= n <= MOST_COUNTED for n in counts):
+            raise BadReply(f"log: a call of {EVALUATION} or {REFLEXION}, with its tokens")
+        if not (asked.currency.isalpha() and asked.currency.isupper() and len(asked.currency) == 3):
+            raise BadReply("log: `currency` is a code of three letters, such as EUR")
+        if asked.cost is not None and not 0 <= asked.cost <= MOST_COUNTED:
+            raise BadReply("log: `cost` is no amount")
+        entry = replace(asked, at=self._world.clock.now_ms(), session="", account="asked")
+        await self._world.db.commit(ledger.add(entry))
+        return {"logged": to_builtins(entry)}
 
     # --- a reflexion --------------------------------------------------------------------------------
 
@@ -264,25 +428,23 @@ class Memory(Feature):
             return
         answered = job if job.cursor.startswith(SAID) else await self._ask(job, found)
         if answered is not None:
-            await self._settle(answered, found)
+            await self._keep_lesson(answered, found)
 
     async def _ask(self, job: Job, found: Failure) -> Job | None:
         """The job with the model's answer, stored. None when there is none (now)."""
-        world = self._world
+        world, session = self._world, found.episode.session
         await world.projects.read(found.directory)
-        s = world.sessions.get(found.session) or Session(
-            id=found.session, host=found.host, directory=found.directory
-        )
+        s = world.sessions.get(session) or Session(id=session, host=found.host, directory=found.directory)
         off = s.off or s.judge or s.parent or world.sessions.is_off(found.directory)
         answers = "SELECT count(*) FROM ledger WHERE purpose = ? AND session = ? AND outcome = 'ok'"
-        had = world.db.read(answers, (REFLEXION, found.session))[0][0]
+        had = world.db.read(answers, (REFLEXION, session))[0][0]
         if off or not self.on(found.directory, found.host) or had >= PER_SESSION:
             why = f"its session had {PER_SESSION}" if had >= PER_SESSION else "switched off"
-            await self._over(job, found, "skipped", why=why)
+            await self._over(job, found, "skipped", why)
             return None
         answer = await self._asking.ask(found.question, s, FLOW_S)
         before, self._silent = self._degraded, "" if answer.replies or answer.bad else answer.why
-        log = world.log.bind(session=found.session, fallback_mode_active=self._degraded)
+        log = world.log.bind(session=session, fallback_mode_active=self._degraded)
         if self._degraded and not before:
             log.warning("reflexion is left out", reason=HAIKU_DOWN, error=answer.why)
         if before and not self._degraded:
@@ -290,44 +452,48 @@ class Memory(Feature):
         if answer.reply is not None:
             return await self._jobs.keep(job, cursor=f"{SAID}{answer.reply}")
         if answer.bad:
-            await self._over(job, found, "failed", why=answer.why)
+            await self._over(job, found, "failed", answer.why)
             return None
-        world.log.info("a reflexion waits", session=found.session, why=answer.why)
+        world.log.info("a reflexion waits", session=session, why=answer.why)
         await self._jobs.keep(job, cursor=WAITS, due_ms=world.clock.now_ms() + LATER_MS)
         return None
 
-    async def _settle(self, job: Job, found: Failure) -> None:
+    async def _keep_lesson(self, job: Job, found: Failure) -> None:
         """Store the episode of the answer in the cursor, and what it confirms."""
         project = await asyncio.to_thread(project_of, found.directory)
         said = reflection(job.cursor.removeprefix(SAID))
         if said is None or not project:
-            await self._over(job, found, "refused", why="it is no project" if said else "it has no lesson")
+            await self._over(job, found, "refused", "it is no project" if said else "it has no lesson")
             return
         try:
-            made = checked(found.episode(said, project, self._author))
+            made = checked(found.with_lesson(said, project, self._author))
         except BadReply as e:
-            await self._over(job, found, "refused", why=str(e))
+            await self._over(job, found, "refused", str(e))
             return
-        made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, found.directory))
         try:
-            new = await self.store.add(made, await self._vectors.one(made.query))
+            new = await self._add(made, found.directory) is not None
             confirmed = await self._confirm(made) if new else 0
         except Unavailable:
             await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
             return
         self._world.log.info(
-            "episode", id=made.id, session=found.session, reward=found.reward, new=new, confirmed=confirmed
+            "episode", id=made.id, session=made.session, reward=made.reward, new=new, confirmed=confirmed
         )
         stored = tables.count(project, "memory.stored", int(new))
         await self._jobs.finish(job, stored, *self._share(found.directory))
+
+    async def _add(self, made: Episode, directory: str) -> Episode | None:
+        """Store an episode, with its cites in that folder and its task's vector. None when it is known."""
+        made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, directory))
+        return made if await self.store.add(made, await self._vectors.one(made.query)) else None
 
     async def _confirm(self, made: Episode) -> int:
         """Earlier episodes of the project that this one shows to be right: the same went wrong again."""
         others = await self.store.page([made.project], state="quarantined", limit=LOOKED_AT)
         return await self.store.settle([e.id for e in others if confirms(made, e)], "confirmed")
 
-    async def _over(self, job: Job, found: Failure, what: str, *, why: str) -> None:
-        self._world.log.info("no lesson", session=found.session, what=what, why=why)
+    async def _over(self, job: Job, found: Failure, what: str, why: str) -> None:
+        self._world.log.info("no lesson", session=found.episode.session, what=what, why=why)
         await self._jobs.finish(job, tables.count(found.directory, f"memory.{what}"))
 
     # --- with others --------------------------------------------------------------------------------
@@ -389,16 +555,23 @@ class Memory(Feature):
             await self.store.settle(dismiss, "dismissed")
 
 
-def lapse(now: int) -> list[Statement]:
-    """Failures that waited for ``KEEP_DAYS`` go and are counted."""
-    row = (now - KEEP_DAYS * DAY_MS,)
-    count = (
-        "INSERT INTO learned_counts (directory, what, count) "
-        f"SELECT coalesce({_TEXT} ->> '$.directory', ''), 'memory.lapsed', count(*) FROM jobs "
-        f"WHERE {_LAPSED} GROUP BY 1 "
-        "ON CONFLICT (directory, what) DO UPDATE SET count = count + excluded.count"
-    )
-    return [(count, [row]), (f"DELETE FROM jobs WHERE {_LAPSED}", [row])]
+def _row(e: Episode, project: str) -> Json:
+    """The row of the requirements, ``query``, ``reward``, ``reflection``, ``similarity``, and more."""
+    names = ("query", "reward", "reflection", "id", "problem", "lesson", "state", "project", "author", "at")
+    similarity = None if e.similarity is None else round(e.similarity, 4)
+    return {n: getattr(e, n) for n in names} | {"similarity": similarity, "shows": may_show(e, project)}
+
+
+def _for_agents(e: Episode) -> Episode:
+    """Of the texts only those that were looked at, without characters that nobody sees."""
+    problem = "" if refusal(e.problem) else e.problem
+    said = f"Problem: {problem}\nLesson: {e.lesson}" if problem else f"Lesson: {e.lesson}"
+    query, author = _visible(e.query[:LONGEST]), _visible(e.author[:NAME])
+    return replace(e, query=query, problem=problem, reflection=said, author=author)
+
+
+def _visible(text: str) -> str:
+    return "".join(c for c in " ".join(text.split()) if not has_hidden(c))
 
 
 def author() -> str:

@@ -1,9 +1,8 @@
 """The memory's three questions to a model: which lessons belong to a task, how good an answer is, and what
 went wrong in a task that ended badly (AC-2.6.1, AC-2.6.2).
 
-``Failure`` is a judged turn as it waits for its task to end, frozen with the verdict; ``Failure.episode`` is
-stored of the answer about it. The judge's case is redacted already, and ``engine.calls`` redacts every
-prompt. Nothing is asked twice; tries are the policy's.
+``Failure`` is a judged turn as it waits for its task to end, frozen with the verdict. The judge's case is
+redacted already, and ``engine.calls`` redacts every prompt. Nothing is asked twice; tries are the policy's.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.cuts import fit, head_and_tail
 from ...core.question import Question
@@ -112,19 +112,13 @@ class Evaluation(Struct, kw_only=True):
 
 def how_good(query: str, context: Sequence[str], answer: str) -> Question[Evaluation]:
     """How good is the answer?"""
-    slots = _case(query, context, answer)
 
     def check(e: Evaluation) -> str:
         return "" if math.isfinite(e.reward) else "the reward is no number"
 
+    slots = _case(query, context, answer)
     return Question(
-        "evaluation",
-        slots,
-        Evaluation,
-        purpose=EVALUATION,
-        max_tokens=MAX_TOKENS,
-        wanted=MODEL,
-        check=check,
+        "evaluation", slots, Evaluation, purpose=EVALUATION, max_tokens=MAX_TOKENS, wanted=MODEL, check=check
     )
 
 
@@ -220,59 +214,31 @@ def _case(query: str, context: Sequence[str], answer: str) -> dict[str, str]:
 
 
 class Failure(Struct, frozen=True):
-    """A judged turn that went badly. ``query``: the task in the person's words. ``context``: the lines of the
-    activity log that decide. ``answer``: the agent's final message. ``reasoning``: the verdict in words.
-    ``proof``: the row that proves it, empty when only a model's opinion does.
+    """A judged turn that went badly. ``episode``: the part of it that is kept, still without a lesson.
+    ``context``: the lines of the activity log that decide. ``answer``: the agent's final message.
+    ``reasoning``: the verdict in words.
     """
 
-    session: str
-    task: str
-    turn: str
-    at: int
+    episode: Episode
     directory: str
     host: str
-    reward: float
-    query: str
     context: tuple[str, ...]
     answer: str
     reasoning: str
-    proof: str = ""
-    files: tuple[str, ...] = ()
-    triggers: tuple[str, ...] = ()
     model: Model | None = None
 
     @property
     def question(self) -> Question[str]:
         """The question about it, with the rules for lessons before it."""
+        e, rules = self.episode, "reflexion_rules"
         return what_went_wrong(
-            self.query,
-            self.context,
-            self.answer,
-            self.reward,
-            self.reasoning,
-            own=self.model,
-            rules="reflexion_rules",
+            e.query, self.context, self.answer, e.reward, self.reasoning, own=self.model, rules=rules
         )
 
-    def episode(self, said: Reflection, project: str, author: str) -> Episode:
-        """The episode of it; ``episodes.checked`` says whether it may be kept."""
-        return Episode(
-            id=identity(self.session, self.task),
-            project=project,
-            query=self.query,
-            reward=self.reward,
-            problem=said.problem,
-            lesson=said.lesson,
-            reflection=said.full,
-            triggers=self.triggers,
-            files=self.files,
-            proof=self.proof,
-            author=author,
-            session=self.session,
-            turn=self.turn,
-            task=self.task,
-            at=self.at,
-        )
+    def with_lesson(self, said: Reflection, project: str, author: str) -> Episode:
+        """The whole episode; ``episodes.checked`` says whether it may be kept."""
+        more = {"problem": said.problem, "lesson": said.lesson, "reflection": said.full}
+        return replace(self.episode, project=project, author=author, **more)
 
 
 def identity(session: str, task: str) -> str:
@@ -286,23 +252,16 @@ def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure 
     if verdict.reward is None or not query:
         return None
     commands = dict.fromkeys(row.command[:LINE_CHARS] for row in case.evidence.open if row.command)
-    return Failure(
-        session=verdict.session,
-        task=verdict.task,
-        turn=verdict.turn,
-        at=verdict.at,
-        directory=directory,
-        host=host,
-        reward=verdict.reward,
-        query=query,
-        context=context_of(case.evidence),
-        answer=head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS),
-        reasoning=_reasoning(verdict, case.rounds),
-        proof=_proof(verdict, case.evidence),
-        files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
+    e = Episode(
+        identity(verdict.session, verdict.task), "", query, verdict.reward, "", "", "",
         triggers=tuple(commands)[:TRIGGERS],
-        model=case.model,
-    )
+        files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
+        proof=_proof(verdict, case.evidence),
+        session=verdict.session, turn=verdict.turn, task=verdict.task, at=verdict.at,
+    )  # fmt: skip
+    answer = head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS)
+    lines, why = context_of(case.evidence), _reasoning(verdict, case.rounds)
+    return Failure(e, directory, host, lines, answer, why, case.model)
 
 
 def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...]:

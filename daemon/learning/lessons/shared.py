@@ -42,7 +42,6 @@ STATEMENT_MS: Final = 30_000
 WAITING: Final = 200  # lessons of others in one project that nobody said yes or no to
 READ: Final = 100  # rows of one sync
 ROW_BYTES: Final = 32 * 1024
-OWN: Final = 10_000  # episodes of one project
 VERSION: Final = "0003_withdrawn"
 _LOCK: Final = 0x7265666C  # of those who make the tables at the same time
 _NAMES: Final = tuple(name for name in COLUMNS if name not in {"state", "theirs"})
@@ -114,47 +113,42 @@ class SharedLessons:
         repository = await asyncio.to_thread(repository_of, project)
         if not repository:
             return 0
-        here = await self._store.page([project], limit=OWN)
-        gone = [id_ for (id_,) in self._db.read("SELECT id FROM forgotten_episodes")]
-        about = {"me": await self._me(), "repository": repository, "gone": gone}
+        here = await self._store.page([project], limit=-1)
+        about = {"me": await self._me(), "repository": repository, "project": project}
         async with self._connected() as c:
-            await c.execute("DELETE FROM episode_memory WHERE owner = %(me)s AND id = ANY(%(gone)s)", about)
             await self._push(c, about, [e for e in here if not e.theirs])
             withdrawn, rows = await _pull(c, about, here, now_ms)
-        await self._db.commit(("DELETE FROM forgotten_episodes WHERE id = ?", [(id_,) for id_ in gone]))
         await self._store.settle(withdrawn, "dismissed")
         new = await asyncio.to_thread(_copies, rows, project)
         return sum([await self._store.add(e) for e in new])
 
     async def _push(self, c: AsyncConnection[Any], about: dict[str, Any], own: Sequence[Episode]) -> None:
-        """Lessons that are stored here and not dismissed are written there; dismissed ones are withdrawn
-        there.
+        """Make the server's rows of this project say what is here: forgotten ones go, dismissed ones are
+        withdrawn, new ones that are not dismissed are written.
         """
-        there = (
-            "SELECT id, withdrawn FROM episode_memory WHERE owner = %(me)s AND repository = %(repository)s"
+        about |= {"own": [e.id for e in own], "gone": [e.id for e in own if e.state == "dismissed"]}
+        mine = "owner = %(me)s AND repository = %(repository)s AND project = %(project)s"
+        await c.execute(f"DELETE FROM episode_memory WHERE {mine} AND NOT id = ANY(%(own)s)", about)
+        await c.execute(
+            f"UPDATE episode_memory SET withdrawn = NOT withdrawn WHERE {mine} "
+            "AND withdrawn <> (id = ANY(%(gone)s))",
+            about,
         )
-        known = dict(await _all(c, there, about))
+        known = {id_ for (id_,) in await _all(c, f"SELECT id FROM episode_memory WHERE {mine}", about)}
         new = [e for e in own if e.state != "dismissed" and e.id not in known]
         vectors = await self._store.vectors([e.id for e in new])
         names = (*_NAMES, "repository", "model", "embedding")
         rows = []
         for e in new:
-            row = values(replace(e, author=e.author or self._author))
             vector = vectors.get(e.id)
             numbers = None if vector is None else f"[{','.join(map(repr, vector.row))}]"
-            rows.append(
-                row | {**about, "model": None if vector is None else vector.model, "embedding": numbers}
-            )
+            more = {"model": None if vector is None else vector.model, "embedding": numbers}
+            rows.append(about | values(replace(e, author=e.author or self._author)) | more)
         async with c.cursor() as cursor:
             await cursor.executemany(
                 f"INSERT INTO episode_memory ({', '.join(names)}, owner) "
                 f"VALUES ({', '.join(f'%({name})s' for name in names)}, %(me)s) ON CONFLICT (id) DO NOTHING",
                 rows,
-            )
-            changed = [(e.state == "dismissed", e.id) for e in own if e.id in known]
-            await cursor.executemany(
-                "UPDATE episode_memory SET withdrawn = %s WHERE id = %s",
-                [row for row in changed if row[0] != known[row[1]]],
             )
 
     async def _me(self) -> str:

@@ -48,13 +48,10 @@ decode_list = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Episodes:
-    """One for the daemon. Raises ``Unavailable`` when the database can't be used. ``shared``: other people
-    have copies of what is stored here; then what is forgotten is noted, and theirs is dismissed instead.
-    """
+    """One for the daemon. Raises ``Unavailable`` when the database can't be used."""
 
-    def __init__(self, db: Database, *, shared: bool = False) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._shared = shared
 
     async def add(self, episode: Episode, vector: Vector | None = None) -> bool:
         """Store it. False when there is an episode of this id already; then nothing changes."""
@@ -149,19 +146,12 @@ class Episodes:
             ),
         )
 
-    async def forget(self, ids: Collection[str]) -> int:
-        """Delete them for good. How many there were."""
-        these = _json(ids)
-        there = await self._read(f"SELECT id FROM episode_memory WHERE {_THESE}", these)
-        statements: list[Statement] = []
-        own = "" if not self._shared else " AND NOT theirs"
-        if self._shared:
-            noted = "INSERT OR IGNORE INTO forgotten_episodes SELECT id FROM episode_memory WHERE NOT theirs"
-            put = "UPDATE episode_memory SET state = 'dismissed' WHERE theirs"
-            statements = [(f"{sql} AND {_THESE}", [(these,)]) for sql in (noted, put)]
-        gone = (f"DELETE FROM episode_memory WHERE {_THESE}{own}", [(these,)])
-        await self._db.commit(*statements, gone, durable=True)
-        return len(there)
+    async def forget(self, ids: Collection[str]) -> None:
+        """Delete them for good; copies of others are dismissed, so that they do not come again."""
+        dismiss = f"UPDATE episode_memory SET state = 'dismissed' WHERE theirs AND {_THESE}"
+        delete = f"DELETE FROM episode_memory WHERE NOT theirs AND {_THESE}"
+        these = [(_json(ids),)]
+        await self._db.commit((dismiss, these), (delete, these), durable=True)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
         """Those that have no vector of this model, newest first."""

@@ -17,13 +17,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
-from hashlib import sha256
-from operator import mul
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import msgspec
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import replace
 
 from ...core import events as ev
@@ -33,10 +30,9 @@ from ...core.offers import Moment, Offer
 from ...core.question import Question, R
 from ...core.session import Session
 from ...engine.calls import OVER_LIMIT
-from ...engine.feature import Feature, Heard, Place, Route
+from ...engine.feature import Feature, Heard, Place, Route, route
 from ...store import injections
 from ...store import jobs as job_rows
-from ...store.jobs import Job
 from .. import tables
 from ..texts import Origin, refusal
 from .points import Change, Operation, Point, Tag, apply_tags, changed, copy, counted, each, line, proposed
@@ -44,7 +40,6 @@ from .project_playbook import OwnWords, ProjectPlaybook, View
 from .questions import (
     LEARNED_FROM,
     MAX_TOKENS,
-    PAIRS,
     Curation,
     Reflection,
     Stretch,
@@ -57,13 +52,13 @@ from .questions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...core.verdict import Verdict
     from ...engine.engine import Engine
     from ...judge.case import Case
     from ...store.db import Statement
-    from ..embed.vectors import Embeddings
+    from ...store.jobs import Job
     from ..tables import Text
 
 LEARN: Final = "playbook.learn"
@@ -78,20 +73,19 @@ LATER_MS: Final = 3_600_000  # no model, no money: the next try
 RETRY_MS: Final = 30_000  # after a session began in the project: its host may lend a model again
 WAITS: Final = "waits:"  # cursors of a job
 WRITE: Final = "write:"
-SIMILAR: Final = 0.85  # how close the meanings of two points must be to be shown as a pair
 APPROVED: Final = "approved"
 DISPUTED: Final = "disputed"
 FLOW_S: Final = 120.0
-EMBED_S: Final = 120.0
 WAITING_SHOWN: Final = 20  # texts that are kept apart, in one question
-_ROUNDING: Final = 1e-6
 _encode = msgspec.json.Encoder().encode
 
 
 class _Change(msgspec.Struct):
-    """A change that was decided, as the job's cursor keeps it until it is in the file."""
+    """A change that was decided, as a job keeps it until it is in the file: a session's in its cursor, a
+    person's in its body.
+    """
 
-    project: str
+    directory: str
     change: Change
 
 
@@ -103,31 +97,26 @@ class _Answered(msgspec.Struct):
     confirmed: list[tuple[str, str]]
 
 
-class _Look(Struct, frozen=True):
-    """A look back and its inputs."""
+class _Settle(Struct):
+    """``id``: of a text that is kept apart."""
 
-    session: Session
-    stretch: Stretch
-    project: str
-    view: View
+    id: Annotated[int, Meta(gt=0, le=(1 << 63) - 1)]
+    yes: bool
+    by: str = "you"
 
 
-class _Silent(Struct, frozen=True):
+class _Forget(Struct):
+    session: Annotated[str, Meta(min_length=1)]
+
+
+class _SilentError(Exception):
     """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
     used.
     """
 
-    job: Job
-    why: str
-    bad: bool
-
-
-class _Read(Struct, frozen=True):
-    """A project's points as they were last read, best first."""
-
-    project: str
-    points: Sequence[Point]
-    heading: str
+    def __init__(self, job: Job, why: str, *, bad: bool) -> None:
+        super().__init__(why)
+        self.job, self.bad = job, bad
 
 
 class Playbook(Feature):
@@ -140,7 +129,7 @@ class Playbook(Feature):
         super().__init__(parts)
         self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
         self.waits = ""  # why, when it last could not ask
-        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._read: OrderedDict[str, Sequence[Offer]] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
 
     # --- what was judged here -------------------------------------------------------------------------------
@@ -220,10 +209,16 @@ class Playbook(Feature):
         await asyncio.shield(reading)  # whoever waits may give up; what was read is there the next time
 
     async def _reads(self, directory: str) -> None:
-        def look() -> _Read:
+        def look() -> Sequence[Offer]:
             project = project_of(directory)
             heading = self._world.prompt_texts(directory)["playbook"].replace(SLOT, "").strip()
-            return _Read(project, self.best(project), heading)
+            return [
+                Offer(
+                    f"point:{p['name']}:{known_as(p['text'])[:16]}", "point", line(p),
+                    p["helpful"] - p["harmful"], heading, project, p["name"],
+                )
+                for p in self.best(project)
+            ]  # fmt: skip
 
         self._read[directory] = await asyncio.to_thread(look)
         self._read.move_to_end(directory)
@@ -232,21 +227,7 @@ class Playbook(Feature):
 
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """The points that are known, when a session starts and when it lost its context."""
-        read = self._read.get(s.directory)
-        if read is None or not read.project or not moment.begins or not self.gives(s.directory):
-            return ()
-        return [
-            Offer(
-                id=f"point:{p['name']}:{known_as(p['text'])[:16]}",
-                kind="point",
-                text=line(p),
-                worth=p["helpful"] - p["harmful"],
-                heading=read.heading,
-                directory=read.project,
-                name=p["name"],
-            )
-            for p in read.points
-        ]
+        return self._read.get(s.directory, ()) if moment.begins and self.gives(s.directory) else ()
 
     # --- routes and status ----------------------------------------------------------------------------------
 
@@ -256,8 +237,8 @@ class Playbook(Feature):
         """
         return (
             Route("GET", "points", self._points),
-            Route("POST", "settle", self._settle),
-            Route("POST", "forget", self._forget),
+            route("POST", "settle", _Settle, self._settle),
+            route("POST", "forget", _Forget, self._forget),
         )
 
     async def _points(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -266,19 +247,16 @@ class Playbook(Feature):
         points = await asyncio.to_thread(self.best, project)
         return {"directory": project, "points": [{"name": p["name"], "text": line(p)} for p in points]}
 
-    async def _settle(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``id``, ``yes``, ``by``: a person says whether a text that is kept apart counts. A yes is written
-        by a job, as what a session confirmed is. Raises ``BadReply``.
+    async def _settle(self, asked: _Settle) -> Mapping[str, Any]:
+        """A person says whether a text that is kept apart counts. A yes is written by a job, as what a
+        session confirmed is. Raises ``BadReply``.
         """
-        identity, yes = body.get("id"), body.get("yes")
-        if type(identity) is not int or not 0 < identity < 1 << 63 or not isinstance(yes, bool):
-            raise BadReply("name the text by `id`, a number, and say `yes`: true or false")
-        text = tables.text(self._world.db, identity)
+        yes, text = asked.yes, tables.text(self._world.db, asked.id)
         if text is None or text.state != "quarantined":
-            raise BadReply(f"no text {identity} waits; `reflectd learned approve` lists those that do")
+            raise BadReply(f"no text {asked.id} waits; `reflectd learned approve` lists those that do")
         if yes and (why := refusal(text.text)):
-            raise BadReply(f"text {identity} may not be offered to agents: {why}")
-        word = "a person's word in the dashboard" if body.get("by") == "dashboard" else "a person's word"
+            raise BadReply(f"text {text.id} may not be offered to agents: {why}")
+        word = "a person's word" + (" in the dashboard" if asked.by == "dashboard" else "")
         origin = replace(text.origin, proof=word, confirmed_in="")
         state: tables.State = "confirmed" if yes else "dismissed"
         statements = [tables.settle(text, state, self._world.clock.now_ms(), origin)]
@@ -287,18 +265,15 @@ class Playbook(Feature):
             change = Change(operations=(_confirmed(text),))
             statements.append(self._write(text.directory, f"{APPROVED} {text.id}", change))
         await self._stored(*statements, durable=True)
-        return {"id": identity, "yes": yes}
+        return {"id": text.id, "yes": yes}
 
-    async def _forget(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session``: a person says that its verdict was wrong, so its ``counts`` and its ``texts`` that
+    async def _forget(self, asked: _Forget) -> Mapping[str, Any]:
+        """A person says that the verdict of a session was wrong, so its ``counts`` and its ``texts`` that
         were kept apart are taken back. Confirmed texts stay: they rest on a row or on the person's words, not
-        on the verdict. Raises ``BadReply``.
+        on the verdict.
         """
-        session = body.get("session")
-        if not isinstance(session, str) or not session:
-            raise BadReply("name the `session` whose verdict was wrong")
-        db, now = self._world.db, self._world.clock.now_ms()
-        tags, texts = tables.tags_of(db, session), tables.taught(db, session)
+        session, db, now = asked.session, self._world.db, self._world.clock.now_ms()
+        tags, texts = tables.tags_of(db, session), tables.quarantined(db, session)
         statements = tables.forget(session)
         for project in dict.fromkeys(directory for directory, *_ in tags):
             change = Change(
@@ -310,8 +285,7 @@ class Playbook(Feature):
 
     def _write(self, project: str, key: str, change: Change) -> Statement:
         """The job that writes a change that a person decided."""
-        body = {"directory": project, "change": msgspec.to_builtins(change)}
-        return self._jobs.statement(LEARN, key, body, lane=LANE)
+        return self._jobs.statement(LEARN, key, to_builtins(_Change(project, change)), lane=LANE)
 
     def status(self) -> Mapping[str, Any]:
         """The waiting, lapsed and learned texts; nothing while it is off."""
@@ -367,14 +341,14 @@ class Playbook(Feature):
         if view.problem:
             await self._wait(job, view.problem)
             return None
-        outcome = await self._decide(job, _Look(s, stretch, project, view))
         self.waits = ""
-        if not isinstance(outcome, _Silent):
-            return outcome
-        if outcome.bad:  # it was paid for, and would be again
-            await self._done(outcome.job, drop, tables.count(project, "failed", len(stretch.turns)))
-        else:
-            await self._wait(outcome.job, outcome.why)
+        try:
+            return await self._decide(job, s, stretch, project, view)
+        except _SilentError as silent:
+            if silent.bad:  # it was paid for, and would be again
+                await self._done(silent.job, drop, tables.count(project, "failed", len(stretch.turns)))
+            else:
+                await self._wait(silent.job, str(silent))
         return None
 
     def _stretch(self, job: Job) -> Stretch | None:
@@ -402,42 +376,43 @@ class Playbook(Feature):
 
     # --- one look back --------------------------------------------------------------------------------------
 
-    async def _decide(self, job: Job, look: _Look) -> Job | _Silent:
+    async def _decide(self, job: Job, s: Session, stretch: Stretch, project: str, view: View) -> Job:
         """Ask both, and store what follows in one transaction: the job as it is stored then. Of an answer
-        that failed nothing is stored. Raises ``Unavailable``.
+        that failed nothing is stored. Raises ``_SilentError`` and ``Unavailable``.
         """
-        world, s, project, view = self._world, look.session, look.project, look.view
+        world = self._world
         names = {g.name for g in injections.given(world.db, s.id) if g.kind == "point"}
         given = [p for _, p in each(view.known) if p["name"] in names]
-        cited = [name for name in look.stretch.cited if name in names]
+        cited = [name for name in stretch.cited if name in names]
         own = await asyncio.to_thread(OwnWords, world.db.path.parent, project)
         kept_apart = (t for t in tables.texts(world.db, project)[-WAITING_SHOWN:] if t.session != s.id)
         waiting = {f"new-{t.id}": t for t in kept_apart if not refusal(t.text) and not own.blocked(t.text)}
-        templates = await asyncio.to_thread(world.prompt_texts, look.stretch.directory)
+        templates = await asyncio.to_thread(world.prompt_texts, stretch.directory)
+
+        async def asked(purpose: str, template: str, slots: Mapping[str, str], form: type[R]) -> R:
+            question = Question(
+                template, slots, form, purpose=purpose, max_tokens=MAX_TOKENS, model=stretch.model, parts=True
+            )
+            answer = await self._asking.ask(question, s, FLOW_S)
+            if answer.reply is None:
+                raise _SilentError(job, answer.why, bad=bool(answer.bad or answer.replies))
+            return answer.reply
 
         answered = _answered(job.cursor)
         if answered is None:
             shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
-            slots = of_stretch(templates["reflector"], look.stretch, given, cited, shown)
-            reflection = await self._asked(job, look, "reflect", "reflector", slots, Reflection)
-            if isinstance(reflection, _Silent):
-                return reflection
-            proven = confirmations(reflection, waiting, look.stretch)
-            answered = _Answered(list(look.stretch.turns), reflection, proven)
+            slots = of_stretch(templates["reflector"], stretch, given, cited, shown)
+            reflection = await asked("reflect", "reflector", slots, Reflection)
+            answered = _Answered(list(stretch.turns), reflection, confirmations(reflection, waiting, stretch))
             job = await self._jobs.keep(job, cursor=_encode(answered).decode())
-        before = tables.tagged(world.db, project, s.id)
+        before = {name for where, name, _ in tables.tags_of(world.db, s.id) if where == project}
         tags = counted(answered.reflection.bullet_tags, {p["name"] for p in given}, before)
 
         seen = copy(view.known)
         apply_tags(seen, [to_builtins(t) for t in tags])
         said, part = within_curator(templates["curator"], answered.reflection, seen)
-        points = [p for _, p in each(part)]
-        pairs = await similar(points, view.approved, world.embeddings, SIMILAR)
-        pairs.sort(key=lambda pair: sha256(f"{s.id} {pair}".encode()).digest())  # others in another session
-        slots = of_points(said, part, sum(1 for _ in each(seen)) - len(points), pairs[:PAIRS])
-        curation = await self._asked(job, look, "curate", "curator", slots, Curation)
-        if isinstance(curation, _Silent):
-            return curation
+        slots = of_points(said, part, sum(1 for _ in each(seen)) - sum(1 for _ in each(part)))
+        curation = await asked("curate", "curator", slots, Curation)
         wanted = proposed(view.known, msgspec.to_builtins(curation.operations), view.approved)
 
         new = [op for op in wanted.new if not own.blocked(op.text)]
@@ -468,23 +443,6 @@ class Playbook(Feature):
         cursor = f"{WRITE}{_encode(_Change(project, change)).decode()}"
         return await self._jobs.keep(job, *statements, cursor=cursor, due_ms=now)
 
-    async def _asked(
-        self, job: Job, look: _Look, purpose: str, template: str, slots: Mapping[str, str], form: type[R]
-    ) -> R | _Silent:
-        question = Question(
-            template,
-            slots,
-            form,
-            purpose=purpose,
-            max_tokens=MAX_TOKENS,
-            model=look.stretch.model,
-            parts=True,
-        )
-        answer = await self._asking.ask(question, look.session, FLOW_S)
-        if answer.reply is not None:
-            return answer.reply
-        return _Silent(job, answer.why, bool(answer.bad or answer.replies))
-
     async def _put(self, job: Job) -> str:
         """Write a decided change into the file, once, and end the job. Returns why it is not written (yet);
         "" when it is there.
@@ -492,7 +450,7 @@ class Playbook(Feature):
         log = self._world.log
         try:
             if "change" in job.body:
-                found = _Change(job.body["directory"], msgspec.convert(job.body["change"], Change))
+                found = msgspec.convert(job.body, type=_Change)
             else:
                 cursor = job.cursor.removeprefix(WAITS).removeprefix(WRITE)
                 found = msgspec.json.decode(cursor, type=_Change)
@@ -501,10 +459,10 @@ class Playbook(Feature):
             found = _Change("", Change())
         if found.change:
             try:
-                told = await asyncio.to_thread(write_once, self.book(found.project), found.change, job)
+                told = await asyncio.to_thread(write_once, self.book(found.directory), found.change, job)
             except (Unavailable, UserError) as e:
                 return str(e)
-            log.info("playbook", directory=found.project, told=told[:10])
+            log.info("playbook", directory=found.directory, told=told[:10])
         await self._done(job)
         return ""
 
@@ -551,31 +509,3 @@ def _answered(cursor: str) -> _Answered | None:
         return msgspec.json.decode(cursor, type=_Answered) if cursor.startswith("{") else None
     except msgspec.MsgspecError:
         return None
-
-
-# --- points that may say the same --------------------------------------------------------------------------
-
-
-async def similar(
-    points: Sequence[Point], kept: Collection[str], embeddings: Embeddings, least: float
-) -> list[tuple[str, str]]:
-    """The names of two points each whose cosine is at least ``least``, for the curator to decide. Two that a
-    person approved (``kept``) are no pair: neither would go. Without a model for embeddings, and when it
-    fails or takes too long, there are none. Blocking work is done in a thread.
-    """
-    if len(points) < 2:
-        return []
-    rows = [v.row for v in await embeddings.of([p["text"] for p in points], EMBED_S)]
-    names = [p["name"] for p in points]
-    pairs = [(names[a], names[b]) for a, b in await asyncio.to_thread(near, rows, least)]
-    return [(a, b) for a, b in pairs if not (a in kept and b in kept)]
-
-
-def near(rows: Sequence[Sequence[float]], threshold: float) -> tuple[tuple[int, int], ...]:
-    """The pairs of vectors whose cosine is at least ``threshold``, the lower index first. The vectors have
-    length 1 and come from one model. A curator is shown some two hundred points at most.
-    """
-    least = threshold - _ROUNDING
-    return tuple(
-        (a, b) for b, row in enumerate(rows) for a in range(b) if sum(map(mul, rows[a], row)) >= least
-    )

@@ -31,7 +31,7 @@ from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded, known_as
 from ...files.safe import alone, make_folder, read_bytes, read_text, set_aside, write_atomic
 from ...files.verdict import make_reflection
-from ..revisions import Revision, Revisions
+from ..revisions import Revision, RevisionsOf
 from ..rules.journal import bury
 from ..rules.section import Document
 from ..state import ReflectState, problem_of
@@ -226,7 +226,7 @@ class ProjectPlaybook:
         self.known_file = self.folder / "known.json"
         own = () if self.named == FILE else (f"of-{known_as(self.named)[:16]}",)  # a file, its revisions
         self._kept = self.folder.joinpath(*own)
-        self._revisions = Revisions(self._kept, self.path)
+        self._revisions = RevisionsOf(self._kept, self.path, Revision)
 
     def read(self) -> Loaded:
         """The playbook as it is; names are given above those that were ever given here. Never raises."""
@@ -285,9 +285,8 @@ class ProjectPlaybook:
             known.approve(edit.approved, now)
             self._save_known(known, now)  # before the file: a name that is written is never free again
             self._make_folders()
-            edit.revision = self._revisions.write(
-                self._bytes(playbook), at=now, what=edit.what, why=why, by=by, made_from=mark
-            )
+            made = Revision(0, now, edit.what, why, by)
+            edit.revision = self._revisions.keep(made, self._bytes(playbook), made_from=mark)
 
     def _make_folders(self) -> None:
         """The file's folder, and that of its revisions. Raises ``Unavailable``."""

@@ -48,8 +48,6 @@ ROW_CHARS: Final = 400
 WORDS_CHARS: Final = 4_000  # of one message of the person
 CITES_CHARS: Final = 300
 QUOTE_WORDS: Final = 5
-PAIRS: Final = 10
-PAIRS_TOKENS: Final = 200
 HEADING: Final = 12  # tokens of a heading and of the line ends around it, more than they are
 NONE: Final = "(none)"
 
@@ -304,7 +302,7 @@ def within_curator(template: str, reflection: Reflection, playbook: Playbook) ->
     """As much of both as fits into ``CURATOR_TOKENS``: of the points those first that the reflector tagged,
     then those that were counted most often.
     """
-    room = CURATOR_TOKENS - tokens(template) - (4 + len(SECTION_SLUGS)) * HEADING - PAIRS_TOKENS
+    room = CURATOR_TOKENS - tokens(template) - (4 + len(SECTION_SLUGS)) * HEADING
     said, part = within(reflection_of(msgspec.to_builtins(reflection)), room // 2), copy(playbook)
     tagged = {tag.name for tag in reflection.bullet_tags}
     points = [p for _, p in each(part)]
@@ -318,18 +316,9 @@ def _rank(point: Point) -> int:
     return 1 + max(0, 9 - int(point["helpful"] + point["harmful"]))
 
 
-def of_points(
-    reflection: str, shown: Playbook, left_out: int = 0, pairs: Iterable[tuple[str, str]] = ()
-) -> dict[str, str]:
-    """The slots of the curator's template. ``left_out``: the number of points that it does not see.
-    ``pairs``: names of two points each that may say the same.
-    """
-    rows = "\n".join(f"[{a}] and [{b}]" for a, b in pairs)
-    blocks = (
-        lines_of(shown) or NONE,
-        _left_out(left_out) if left_out else "",
-        f"## These may say the same\n{rows}" if rows else "",
-    )
+def of_points(reflection: str, shown: Playbook, left_out: int = 0) -> dict[str, str]:
+    """The slots of the curator's template. ``left_out``: the number of points that it does not see."""
+    blocks = (lines_of(shown) or NONE, _left_out(left_out) if left_out else "")
     return {"reflector_output": reflection, "playbook": "\n\n".join(filter(None, blocks))}
 
 

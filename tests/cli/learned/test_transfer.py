@@ -32,8 +32,6 @@ def test_points_are_exported_and_imported(box: Sandbox) -> None:
         ]
         == "mine"
     )
-    assert "1 record of " in run(box, "playbook", "export", "--out", "book.json")
-    assert "exists already" in run(box, "playbook", "export", "--out", "book.json", code=2)
     theirs = book(point("pat-001", "theirs", 4), point("pat-007", "Mine!"), ctx=[point("ctx-003", "fact")])
     (box.project / "theirs.json").write_bytes(dumped(theirs))
     would = asked(box, "playbook", "import", "theirs.json", "--dry-run")["points"]
@@ -56,8 +54,8 @@ def test_everything_is_taken_out_and_brought_into_another_project(up: Sandbox, t
     for n in range(3):
         run(up, "memory", "add", "--task", f"{TASK} {n}", LESSON)
     out = tmp_path / "all.jsonl"
-    assert "5 records of" in run(up, "learned", "export", "--out", out)
-    assert said(reflectd(up, "learned", "export"), 0) == out.read_text()
+    out.write_text(said(reflectd(up, "learned", "export"), 0))
+    assert len(out.read_text().splitlines()) == len(asked(up, "learned", "export")["records"]) == 5
     other = up.root / "other"
     (other / ".git").mkdir(parents=True)
     shown = run(up, "learned", "import", out, "--dir", other)

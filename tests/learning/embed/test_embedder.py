@@ -10,6 +10,7 @@ import pytest
 
 from daemon import log
 from daemon.core.errors import UserError
+from daemon.learning.embed import vectors as vectors_module
 from daemon.learning.embed.minilm import MiniLM
 from daemon.learning.embed.vectors import Embeddings, Vector, vectors
 
@@ -81,3 +82,20 @@ async def test_it_is_made_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert asked == ["none", "right", "wrong", "wrong"]
     assert "".join(capsys.readouterr()).count("embed.key_file can't be read") == 1
     await failing.close()
+
+
+async def test_a_slow_model_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There are no vectors then, and the log says why."""
+
+    class Hangs(Letters):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            await asyncio.Event().wait()
+            return await super().embed(texts)
+
+    monkeypatch.setattr(vectors_module, "EMBED_S", 0.02)
+    shared = Embeddings(Hangs, log.get("test"))
+    assert await shared.of(["a"]) == []
+    assert "no answer in 0.02 s" in "".join(capsys.readouterr())
+    await shared.close()

@@ -18,10 +18,10 @@ from daemon.config import PROJECT_FILE
 from daemon.core.errors import Unavailable
 from daemon.learning.embed.vectors import Embeddings, Vector, vectors
 from daemon.learning.lessons.episodes import Episode
+from daemon.learning.lessons.feature import Search
 from daemon.learning.lessons.give import FOLDER, KEPT_S, mark, remove_old
 from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.learning.lessons.questions import SHOWN
-from daemon.learning.lessons.routes import EpisodeRoutes, Search
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
 from tests.learning.lessons.rows import vector
@@ -319,9 +319,8 @@ async def test_a_hostile_row_reaches_no_agent(site: Site, row: dict[str, Any]) -
     assert [len(p.text) < 20_000 for p in site.questions()] == ([True] if fine else [])
     same, memory = Embeddings(Same, log.get("test")), site.memory
     await memory.store.embed({e.id: (await Same().embed(["x"]))[0]})
-    routes = EpisodeRoutes(site.sim.daemon.world, memory.store, memory._changed, memory._withdraw)
-    routes._vectors = same
-    found = (await routes.search(Search("task parser", str(site.project))))["episodes"]
+    memory._vectors = same
+    found = (await memory.search(Search("task parser", str(site.project))))["episodes"]
     assert len(found) == (1 if row.get("cites") or fine else 0)
     for one in found:
         text = json.dumps(one, ensure_ascii=False)

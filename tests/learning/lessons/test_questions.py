@@ -161,7 +161,8 @@ def test_a_failure_holds_the_four_inputs() -> None:
     row nothing is proven.
     """
     found = failed(rounds=("round 1: Run the tests.",))
-    assert (found.query, found.answer, found.reward) == ("Fix the parser", "All done.", -0.6)
+    e = found.episode
+    assert (e.query, found.answer, e.reward) == ("Fix the parser", "All done.", -0.6)
     assert found.context == (
         "E1 [check failed] pytest tests/parser: 1 failed",
         "E2 [write] a.py",
@@ -170,9 +171,9 @@ def test_a_failure_holds_the_four_inputs() -> None:
     )
     for part in ("incomplete, severity HIGH", "open: The tests fail.", "round 1", "Run them."):
         assert part in found.reasoning
-    assert found.proof == "E1 [check] pytest tests/parser: 1 failed"
-    assert (found.files, found.triggers) == (("a.py",), ("pytest tests/parser",))
-    assert failed(replace(EVIDENCE, rows=(replace(OPEN, open=False),))).proof == ""
+    assert e.proof == "E1 [check] pytest tests/parser: 1 failed"
+    assert (e.files, e.triggers) == (("a.py",), ("pytest tests/parser",))
+    assert failed(replace(EVIDENCE, rows=(replace(OPEN, open=False),))).episode.proof == ""
 
 
 def test_the_most_decisive_lines_are_kept() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from daemon.api import memory as api
 from daemon.core.errors import BadReply, UserError
-from daemon.learning.lessons.routes import MOST_TAKEN
+from daemon.learning.lessons.feature import MOST_TAKEN
 from harness.machine.processes import none_left_over
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox, sandbox

@@ -139,8 +139,7 @@ async def test_forgotten_is_gone(store: Episodes) -> None:
     await store.add(rich(1), vector(0))
     await store.add(rich(2), vector(1))
     await store.count([hexed(1)], "s", NOW, "given")
-    assert await store.forget([hexed(1), hexed(7)]) == 1
-    assert await store.forget([hexed(1)]) == 0
+    await store.forget([hexed(1), hexed(7)])
     assert ids(await store.search("prüfen", None, None, 5)) == [2]
     assert ids(await store.search("", vector(0), None, 5)) == [2]
     assert await store.add(episode(1, "something else"))

@@ -227,6 +227,7 @@ def test_points_with_the_same_text_become_the_first() -> None:
     assert deduplicate(playbook) == []
 
 
+@pytest.mark.shows("LEARN-14")
 @pytest.mark.parametrize("other", ["Use bun first", "Don't use bun", "Bun use", "Use buns", "Use bun 2"])
 def test_another_wording_is_another_point(other: str) -> None:
     """Whether it says the same is a question of meaning."""

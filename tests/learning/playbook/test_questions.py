@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -21,7 +19,6 @@ from daemon.core.question import Answer, Question, ask
 from daemon.learning.playbook.points import Tag, each
 from daemon.learning.playbook.questions import (
     CURATOR_TOKENS,
-    PAIRS,
     REFLECTOR_TOKENS,
     Cites,
     Curation,
@@ -105,23 +102,18 @@ def test_the_reflectors_prompt_never_has_more_than_its_tokens(letter: str) -> No
 
 
 def test_a_curator_sees_the_points_that_were_tagged_first() -> None:
-    """Where not all fit, the tagged ones and those with counts stay; the rest is counted. Of pairs that may
-    say the same ten are shown, within its tokens.
-    """
+    """Where not all fit, the tagged ones and those with counts stay; the rest is counted."""
     points = [point(f"pat-{i:03d}", f"{i} " + "word " * 40, int(i == 50)) for i in range(1, 300)]
     tags = [Tag("pat-299", "harmful")]
     playbook, template = book(*points, mis=[point("mis-001", "short", 3)]), TEMPLATES["curator"]
     for analysis in ("long " * 20_000, "short"):
         shown, part = within_curator(template, Reflection(analysis=analysis, bullet_tags=tags), playbook)
         names = [p["name"] for _, p in each(part)]
-        pairs = list(pairwise(names))[:PAIRS]
-        values = of_points(shown, part, 300 - len(names), pairs)
+        values = of_points(shown, part, 300 - len(names))
         prompt = Question("curator", values, Curation, nonce="n").prompt({"curator": template})
         assert tokens(prompt.system) + tokens(prompt.text) <= CURATOR_TOKENS
         for text in ("PATTERNS & APPROACHES\n", "[pat-050]", "AVOID\n[mis-001]", "left out: no room)"):
             assert text in values["playbook"]
-        below = values["playbook"].partition("## These may say the same\n")[2].splitlines()
-        assert len(below) == len([x for x in below if re.fullmatch(r"\[\S+\] and \[\S+\]", x)]) == PAIRS
     assert "pat-299" in names
 
 
