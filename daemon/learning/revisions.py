@@ -30,7 +30,7 @@ KEPT: Final = 100
 BYTES: Final = 50_000_000
 FILE_LIMIT: Final = 64 * 1024 * 1024
 SUFFIX: Final = ".revision.json"
-_CONTENT: Final = "content_before"
+_CONTENT: Final = ("content_before", "backup")  # the second one in files of older versions
 
 
 class Revision(Struct, frozen=True):
@@ -101,7 +101,7 @@ class RevisionsOf(Generic[R]):
         """Keep a revision under the next number, with what the file was before it. Raises ``Unavailable``."""
         made = replace(made, number=max((_number(path) for path in self._paths()), default=0) + 1)
         packed = None if content is None else zlib.compress(content)
-        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT: packed}
+        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT[0]: packed}
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(self._folder / f"{made.number:08d}{SUFFIX}", msgspec.json.encode(kept), mode=0o600)
         total = 0
@@ -193,10 +193,10 @@ class RevisionsOf(Generic[R]):
         """A revision with what the file was, packed; None for one that can't be read."""
         try:
             found: dict[str, Any] = msgspec.json.decode(read_bytes(path, 2 * FILE_LIMIT) or b"")
-            packed = found[_CONTENT]
+            packed = next(found[name] for name in _CONTENT if name in found)
             content = None if packed is None else b64decode(packed, validate=True)
             return msgspec.convert(found, self._form), content
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, RecursionError, StopIteration):
             return None
 
 
