@@ -83,11 +83,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     from ..settings import add_flags
 
-    parser = verbs.add_parser(
-        "line",
-        description=ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = verbs.add_parser("line", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--session", default="", metavar="ID", help="that session (the beginning of its id)")
     parser.add_argument("--json", action="store_true", help="print an object instead")
     parser.add_argument(

@@ -155,10 +155,7 @@ exit codes: 0 done, 1 there is no log, 2 wrong arguments, 130 ended by Ctrl-C"""
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "logs",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("logs", epilog=EPILOG)
     parser.add_argument(
         "-n", "--lines", type=int, metavar="N", help="the last N lines (50; with --since all of them)"
     )

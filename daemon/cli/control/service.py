@@ -126,10 +126,7 @@ HELP = {
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "service",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("service", epilog=EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in HELP.items():
         action = actions.add_parser(name, help=text, description=text)

@@ -43,11 +43,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         ("on", "judge this project (or one session) again"),
         ("off", "leave this project (or one session) alone"),
     ):
-        parser = verbs.add_parser(
-            verb,
-            help=text,
-            epilog=EPILOG.format(verb=verb, one=ONE[verb]),
-        )
+        parser = verbs.add_parser(verb, help=text, epilog=EPILOG.format(verb=verb, one=ONE[verb]))
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--session", metavar="ID", help="one session, by (the beginning of) its id")
         what.add_argument("--dir", metavar="DIR", help="exactly this folder, with everything below it")

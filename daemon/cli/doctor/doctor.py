@@ -126,10 +126,7 @@ STYLES: dict[Outcome, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "doctor",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("doctor", epilog=EPILOG)
     parser.add_argument(
         "--online", action="store_true", help="make one tiny call per model API that is set up"
     )

@@ -47,10 +47,7 @@ exit codes: 0 done, 1 the file system refused or the editor failed,
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "config",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("config", epilog=EPILOG)
     parser.add_argument(
         "action",
         nargs="?",

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "examples",
-    )
+    parser = verbs.add_parser("examples")
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help="copy them into this new folder")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -43,11 +43,7 @@ if TYPE_CHECKING:
 NOT_CONNECTED: Final = 3
 WIDE: Final = 78  # columns of a question
 NO_START: Final = "the daemon will not start with these settings"
-OF_ONE: Final = {
-    "dir": ("opencode",),
-    "spec": ("opencode",),
-    "reflect": ("claude-code",),
-}
+OF_ONE: Final = {"dir": ("opencode",), "spec": ("opencode",), "reflect": ("claude-code",)}
 """Flags that need an agent's name, and the agents that have them."""
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",

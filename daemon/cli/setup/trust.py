@@ -56,11 +56,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     from ..settings import add_flags
 
-    parser = verbs.add_parser(
-        "trust",
-        description=ABOUT,
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("trust", description=ABOUT, epilog=EPILOG)
     parser.add_argument("dir", nargs="?", metavar="DIR", help="exactly this folder (this project)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="show what there is and whether it is trusted")

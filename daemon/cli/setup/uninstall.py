@@ -130,11 +130,7 @@ def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
                 with suppress(OSError):
                     if (found := Path(folder, name)).exists():
                         yield f"{found} ({what})"
-    for kept, ours in (
-        (where.state_dir, STATE),
-        (config_file(env).parent, CONFIG),
-        (data_folder(env), DATA),
-    ):
+    for kept, ours in ((where.state_dir, STATE), (config_file(env).parent, CONFIG), (data_folder(env), DATA)):
         if kept.is_dir():
             yield from (
                 f"{path} (not ours)" for path in sorted(kept.iterdir()) if not ours.fullmatch(path.name)
@@ -182,10 +178,7 @@ exit codes: 0 done, or nothing was there, 1 something could not be removed,
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "uninstall",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("uninstall", epilog=EPILOG)
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, remove nothing")
     parser.add_argument("--keep-config", action="store_true", help="keep your own settings and prompts")
     parser.add_argument("--yes", action="store_true", help="do not ask")
