@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -42,6 +42,7 @@ EPILOG = """examples:
 
 exit codes: 0 done, or nothing to do; 1 you said no, or the file system refused; 2 wrong arguments, prompts
 that can't be used, or no terminal to ask on (add --yes)"""
+COLOURS: Final[dict[str, Style]] = {"+": "green", "-": "red", "@": "blue"}
 
 
 class _File(Struct, frozen=True):
@@ -110,6 +111,7 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
 def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...config import project_command
     from ...files.prompts import PROJECT_FOLDER, read_project
+    from ...learning.state import ReflectState
 
     layer = read_project(folder)
     trusted, problem = trust.trusts(folder, layer.texts)
@@ -128,8 +130,10 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
     if args.json:
         shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
         done = changes and not args.dry_run
-        more = {"trusted": trusted or done, "changed": done, "problems": problems}
-        more |= {"preferences": _preferences(folder, state_dir), "check": _check(trust, folder)}
+        more: dict[str, Any] = {"trusted": trusted or done, "changed": done, "problems": problems}
+        unknown, _ = _unknown(folder, ReflectState(state_dir, folder))
+        more["preferences"] = [{"text": each.text, "refused": each.refused} for each in unknown]
+        more["check"] = _check(trust, folder)
         print_json({"directory": str(folder), "files": shown, **more})
     elif not files:
         rest = "" if project_command(folder) else ": nothing to do"
@@ -146,36 +150,31 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
     from ...files.prompts import command_place
 
-    what = f"{folder} is"
     grants, problem = trust.load()
-    there = os.path.realpath(folder) in grants
-    check = os.path.realpath(command_place(folder)) in grants
     if problem:
         say(f"warning: {problem}", sys.stderr)
+    check = command_place(folder)
+    held = [place for place in (folder, check) if os.path.realpath(place) in grants]
     gone = 0
     if not args.dry_run:
-        if there:
-            trust.revoke(folder)
-        if check:
-            trust.revoke(command_place(folder))
+        for place in held:
+            trust.revoke(place)
         gone = _forget_preferences(folder, state_dir)
     if args.json:
-        changed = ((there or check) and not args.dry_run) or bool(gone)
-        done = {"trusted": there and args.dry_run, "changed": changed}
+        changed = bool(gone) or (bool(held) and not args.dry_run)
+        done = {"trusted": folder in held and args.dry_run, "changed": changed}
         print_json({"directory": str(folder), **done})
-    elif not there:
-        print("Its prompts are not trusted." if gone or check else f"{what} not trusted: nothing to do.")
+        return 0
+    if folder not in held:
+        nothing = f"{folder} is not trusted: nothing to do."
+        print("Its prompts are not trusted." if gone or held else nothing)
     elif args.dry_run:
-        print(f"{what} trusted; it would no longer be.")
+        print(f"{folder} is trusted; it would no longer be.")
     else:
-        print(f"{what} no longer trusted. A running reflectd stops using its prompts.")
-    if check and not args.json:
-        print(
-            "Its check is trusted; it would no longer be."
-            if args.dry_run
-            else "Its check is not run any more."
-        )
-    if gone and not args.json:
+        print(f"{folder} is no longer trusted. A running reflectd stops using its prompts.")
+    if check in held:
+        print(f"Its check is {'trusted; it would no longer be' if args.dry_run else 'not run any more'}.")
+    if gone:
         print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
 
@@ -210,7 +209,11 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
 
 
 def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
-    """Each prompt of the project, as a change to the prompt that is used without it."""
+    """Each prompt of the project, as a change to the prompt that is used without it: a unified diff with the
+    whole text in it, so that the person sees all of a prompt.
+    """
+    from difflib import unified_diff
+
     from ... import paths
     from ...files.prompts import PROJECT_FOLDER, SUFFIX, read_layer
 
@@ -218,20 +221,13 @@ def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
     own = read_layer(paths.config_file(os.environ).parent / "prompts").texts
     files = []
     for name, text in texts.items():
-        path = folder / PROJECT_FOLDER / f"{name}{SUFFIX}"
-        before = own.get(name, without.get(name, ""))
         source = "yours" if name in own else "shipped"
-        files.append(_File(name, path, _diff(before, text, f"{name} ({source})", f"{name} (this project)")))
+        before, after = own.get(name, without.get(name, "")).split("\n"), text.split("\n")
+        heads = f"{name} ({source})", f"{name} (this project)"
+        lines = unified_diff(before, after, *heads, n=max(len(before), len(after)), lineterm="")
+        path = folder / PROJECT_FOLDER / f"{name}{SUFFIX}"
+        files.append(_File(name, path, "\n".join(map(visible, lines))))
     return files
-
-
-def _diff(before: str, after: str, old: str, new: str) -> str:
-    """A unified diff with the whole text in it, so that the person sees all of a prompt."""
-    from difflib import unified_diff
-
-    a, b = before.split("\n"), after.split("\n")
-    lines = unified_diff(a, b, old, new, n=max(len(a), len(b)), lineterm="")
-    return "\n".join(visible(line) for line in lines)
 
 
 def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -> None:
@@ -244,16 +240,10 @@ def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -
         if file.diff and full:
             old, new, *changes = file.diff.split("\n")
             lines += [paint(old, "bold"), paint(new, "bold")]
-            lines += [*(_coloured(line, paint) for line in changes), ""]
+            styles = ((line, COLOURS.get(line[:1])) for line in changes)
+            lines += [*(paint(line, style) if style else line for line, style in styles), ""]
     if lines:
         show(lines, pager=pager)
-
-
-def _coloured(line: str, paint: Paint) -> str:
-    """A line of a diff in the colour of what happens to it."""
-    colours: dict[str, Style] = {"+": "green", "-": "red", "@": "blue"}
-    colour = colours.get(line[:1])
-    return paint(line, colour) if colour else line
 
 
 # --- the preferences that a project brings: only a person at a terminal trusts them, also with --yes ---
@@ -277,18 +267,27 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
         note = f" (may not be offered: {each.refused})" if each.refused else ""
         say(f"  - {visible(each.text)}{note}")
     texts = [each.text for each in unknown if not each.refused]
-    if not texts or args.show or args.dry_run:
-        return
+    question = f"Trust these preferences of {visible(folder)}?"
+    if texts and _says_yes(args, question, "them", "No agent is given them."):
+        clock = SystemClock()
+        with alone(state.folder):
+            vouch(state, texts, clock.now_ms())
+        print("Trusted. The next session is given them.")
+
+
+def _says_yes(args: argparse.Namespace, question: str, what: str, without: str) -> bool:
+    """Says whether the person trusts it; ``without``: what is so otherwise. Without a terminal the way is
+    told.
+    """
+    if args.show or args.dry_run:
+        return False
     if not attended():
-        say("Run `reflectd trust` on a terminal to trust them.")
-        return
-    if not asked(f"Trust these preferences of {visible(folder)}?", "no terminal"):
-        print("Not trusted. No agent is given them.")
-        return
-    clock = SystemClock()
-    with alone(state.folder):
-        vouch(state, texts, clock.now_ms())
-    print("Trusted. The next session is given them.")
+        say(f"Run `reflectd trust` on a terminal to trust {what}.")
+        return False
+    if yes := asked(question, "no terminal"):
+        return yes
+    print(f"Not trusted. {without}")
+    return False
 
 
 def _check(trust: Trust, folder: Path) -> dict[str, Any] | None:
@@ -316,15 +315,10 @@ def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
         say(f"You trust its check: `{text}`.")
     else:
         say(f"Its settings name a check (proof.command): `{text}`")
-        if args.show or args.dry_run:
-            return
-        if not attended():
-            say("Run `reflectd trust` on a terminal to trust it.")
-        elif asked(f"Let reflectd run it in {visible(folder)} when an agent says it is done?", "no terminal"):
+        question = f"Let reflectd run it in {visible(folder)} when an agent says it is done?"
+        if _says_yes(args, question, "it", "It is not run."):
             trust.grant(command_place(folder), {"proof.command": command})
             say("Trusted, until it changes. It is run only while proof.enabled is true.")
-        else:
-            say("Not trusted. It is not run.")
 
 
 def _forget_preferences(folder: Path, state_dir: Path) -> int:
@@ -348,14 +342,6 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
         if kept != known:
             state.save("preferences", kept, SystemClock().now_ms())
     return len(known) - len(kept)
-
-
-def _preferences(folder: Path, state_dir: Path) -> list[dict[str, Any]]:
-    """The preferences that nobody vouches for yet, for a script."""
-    from ...learning.state import ReflectState
-
-    unknown, _ = _unknown(folder, ReflectState(state_dir, folder))
-    return [{"text": each.text, "refused": each.refused} for each in unknown]
 
 
 def _unknown(folder: Path, state: ReflectState) -> tuple[list[Preference], str]:
