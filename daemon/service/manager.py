@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .units import Plan
 
 COMMAND_S = 90.0
+BOTH = (units.SOCKET, units.SERVICE)
 PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts")
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')  # systemctl quotes words that hold spaces
 
@@ -44,7 +45,6 @@ class Systemd:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.folder = paths.config_file(env).parent.parent / "systemd" / "user"
-        self.unit = self.folder / units.SERVICE
         self._env = dict(env)
         standard = Path(f"/run/user/{os.getuid()}")
         if "XDG_RUNTIME_DIR" not in env and standard.is_dir():  # `su`, `sudo`, cron
@@ -69,7 +69,7 @@ class Systemd:
     def show(self) -> dict[str, dict[str, str]]:
         """The ``PROPERTIES`` of both units."""
         found = {}
-        for unit in (units.SOCKET, units.SERVICE):
+        for unit in BOTH:
             said = self._systemctl("show", f"--property={','.join(PROPERTIES)}", unit).stdout
             found[unit] = {k: v for k, _, v in (line.partition("=") for line in said.splitlines()) if v}
         return found
@@ -84,38 +84,34 @@ class Systemd:
 
     def install(self) -> None:
         """Read the units again, stop what ran before, then enable and start the socket."""
-        self.reload()
-        # not checked: when something is wrong, `enable` below says so
-        self._systemctl("stop", units.SOCKET, units.SERVICE, check=False)
-        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
-        self._systemctl("enable", "--now", units.SOCKET)
-
-    def reload(self) -> None:
-        """Read the units again; what runs goes on."""
         self._systemctl("daemon-reload")
+        # not checked: when something is wrong, `enable` below says so
+        self._systemctl("stop", *BOTH, check=False)
+        self._systemctl("reset-failed", *BOTH, check=False)
+        self._systemctl("enable", "--now", units.SOCKET)
 
     def up(self, listening: Path, *, forgive: bool) -> None:
         """Start both units. ``forgive`` also starts them when they failed too often. When the file of the
         socket was deleted, systemd makes it again.
         """
         if forgive:
-            self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
+            self._systemctl("reset-failed", *BOTH, check=False)
         verb = "start" if listening.exists() else "restart"
-        self._systemctl(verb, units.SOCKET, units.SERVICE)
+        self._systemctl(verb, *BOTH)
 
     def restart(self) -> None:
         """Stop the daemon and start it anew. The socket listens all the while."""
-        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
+        self._systemctl("reset-failed", *BOTH, check=False)
         self._systemctl("restart", units.SERVICE)
 
     def down(self) -> None:
         """Stop both in one step, so that the socket can't start the service again in between."""
-        self._systemctl("stop", units.SOCKET, units.SERVICE)
+        self._systemctl("stop", *BOTH)
 
     def forget(self) -> None:
         """Read the units again, and forget that one of them failed."""
-        self.reload()
-        self._systemctl("reset-failed", units.SOCKET, units.SERVICE, check=False)
+        self._systemctl("daemon-reload")
+        self._systemctl("reset-failed", *BOTH, check=False)
 
     def _systemctl(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return _run(("systemctl", "--user", "--no-pager", *words), self._env, check=check)
@@ -182,6 +178,12 @@ class Launchd:
 def here(env: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
     """The manager of this system, whether it runs or not."""
     return Launchd(env) if platform == "darwin" else Systemd(env)
+
+
+def files(manager: Systemd | Launchd, plan: Plan) -> dict[Path, tuple[str, units.State]]:
+    """The service's files: the text of each, and how the one on the disk differs. Raises ``UserError``."""
+    wanted = {manager.folder / name: text for name, text in manager.render(plan).items()}
+    return {path: (text, units.state(path, text)) for path, text in wanted.items()}
 
 
 def holding(env: Mapping[str, str], where: Paths) -> Systemd | None:

@@ -28,17 +28,14 @@ from ..terminal import say
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ...core.settings import Settings
     from ...paths import Paths
     from ...service.manager import Launchd, Systemd
     from ...service.units import Plan
 
-# What ``reflectd service`` did, or would do, and how a person reads it.
-
-_WORDS = {"written": "wrote", "removed": "removed"}
-_STATES = {
+STATES = {
     "missing": "is missing",
     "current": "is as this version writes it",
     "older": "differs from what this version writes",
@@ -59,52 +56,34 @@ class Report(Struct):
     notes: list[str] = field(default_factory=list)
     error: str = ""
 
-
-def tell(report: Report) -> None:
-    """Print the report for people. Indented lines are there to be copied, and are not wrapped."""
-    for line in "\n".join(_lines(report)).split("\n"):
-        if line.startswith(" "):
-            print(line)
-        else:
-            say(line)
-
-
-def _lines(report: Report) -> Iterator[str]:
-    """Indented: the text of files, and commands."""
-    done = not report.dry_run and report.action != "status"
-    for entry in report.files:
-        path, state = entry["path"], entry["state"]
-        if done and state != "current":
-            yield f"{_WORDS[state]} {path}"
-        elif report.dry_run and report.action == "install":
-            yield (
-                f"{path} {_STATES[state]}"
-                if state == "current"
-                else f"would write {path} ({_STATES[state]}):"
-            )
-            if state != "current":
-                yield "".join(f"  {line}\n" for line in entry["text"].splitlines()).rstrip("\n")
-        elif report.dry_run:
-            yield f"would remove {path}" + (" (edited: it would be renamed)" if state == "edited" else "")
-        else:
-            yield f"{path} {_STATES[state]}"
-        if "kept" in entry:
-            yield f"you had edited it; your version is kept as {entry['kept']}"
-    for unit, said in report.units.items():
-        if report.action == "status":
+    def lines(self) -> Iterator[str]:
+        """For people. Indented: the text of files, and commands, which are there to be copied."""
+        for entry in self.files:
+            yield from self._file(entry["path"], entry["state"], entry.get("text", ""))
+            if "kept" in entry:
+                yield f"you had edited it; your version is kept as {entry['kept']}"
+        for unit, said in self.units.items() if self.action == "status" else ():
             words = [said.get(k, "") for k in ("UnitFileState", "ActiveState", "SubState")]
             result = said.get("Result", "success")
             extra = f", pid {said['MainPID']}" if said.get("MainPID", "0") != "0" else ""
             extra += f", {result}" if result != "success" else ""
             yield plain(f"{unit}: {' '.join(w for w in words if w) or 'not loaded'}{extra}")
-    yield from map(plain, report.notes)
-    if report.by_hand:
-        yield (
-            "would run:"
-            if report.dry_run
-            else "run by hand, as yourself (not with sudo), in a login session:"
-        )
-        yield from (f"  {line}" for line in report.by_hand)
+        yield from map(plain, self.notes)
+        if self.by_hand:
+            by_hand = "run by hand, as yourself (not with sudo), in a login session:"
+            yield "would run:" if self.dry_run else by_hand
+            yield from (f"  {line}" for line in self.by_hand)
+
+    def _file(self, path: str, state: str, text: str) -> Iterator[str]:
+        if state not in STATES:
+            yield f"{'wrote' if state == 'written' else state} {path}"
+        elif self.dry_run and self.action == "uninstall":
+            yield f"would remove {path}" + (" (edited: it would be renamed)" if state == "edited" else "")
+        elif self.dry_run and state != "current":
+            yield f"would write {path} ({STATES[state]}):"
+            yield from (f"  {line}" for line in text.splitlines())
+        else:
+            yield f"{path} {STATES[state]}"
 
 
 ANSWER_S = 20.0
@@ -156,7 +135,11 @@ def run(
 
         print_json(to_builtins(report))
     else:
-        tell(report)
+        for line in report.lines():
+            if line.startswith(" "):
+                print(line)
+            else:
+                say(line)
         if report.error:
             say(f"reflectd: {report.error}", sys.stderr)
     return code
@@ -191,38 +174,40 @@ def _load(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[Settings | 
 
 
 def _install(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
-    from ...service import units
+    from ...service import manager, units
 
-    wanted = {here.folder / name: text for name, text in here.render(plan).items()}
-    before = {path: units.state(path, text) for path, text in wanted.items()}
+    files = manager.files(here, plan)
     report.unreachable = here.unreachable()
     if report.dry_run:
-        report.files = [{"path": str(p), "state": before[p], "text": units.seal(wanted[p])} for p in wanted]
-        report.by_hand = list(here.up_by_hand)
-        return 0
-    for path, text in wanted.items():
+        report.files = [
+            {"path": str(path), "state": state, "text": units.seal(text)}
+            for path, (text, state) in files.items()
+        ]
+        return _leave(report, here.up_by_hand)
+    for path, (text, state) in files.items():
         entry = {"path": str(path), "state": "current"}
-        if before[path] != "current":
+        if state != "current":
             aside = units.write(path, text, _stamp())
             entry |= {"state": "written", **({"kept": str(aside)} if aside else {})}
         report.files.append(entry)
     _announce(where)
     if report.unreachable:
-        report.by_hand = list(here.up_by_hand)
-        report.error = (
-            f"the files are written, but {here.name} can't be asked from here: {report.unreachable}"
-        )
-        return 1
+        why = f"the files are written, but {here.name} can't be asked from here: {report.unreachable}"
+        return _leave(report, here.up_by_hand, why)
     try:
-        if set(before.values()) != {"current"} or not here.active():
+        if any(state != "current" for _, state in files.values()) or not here.active():
             _replace_running(here, where, report)
         report.notes.append(_answer(where))
         report.units = here.show()
     except Unavailable as e:
-        report.by_hand = list(here.up_by_hand)
-        report.error = str(e)
-        return 1
+        return _leave(report, here.up_by_hand, str(e))
     return 0
+
+
+def _leave(report: Report, commands: Iterable[str], error: str = "") -> int:
+    """The rest is for the person to do, with these commands. The exit code."""
+    report.by_hand, report.error = list(commands), error
+    return int(bool(error))
 
 
 def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> None:
@@ -277,25 +262,23 @@ def _answer(where: Paths) -> str:
 
 def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
     """Stop the service and remove its files; ``report`` says what was done. Returns the exit code."""
-    from ...service import units
+    from ...service import manager, units
 
-    wanted = {here.folder / name: text for name, text in here.render(plan).items()}
-    there = {path: state for path in wanted if (state := units.state(path, wanted[path])) != "missing"}
-    report.files = [{"path": str(path), "state": state} for path, state in there.items()]
+    there = {path: found for path, found in manager.files(here, plan).items() if found[1] != "missing"}
+    report.files = [{"path": str(path), "state": state} for path, (_, state) in there.items()]
     if not there:
         report.notes.append("the service is not installed; nothing to do")
         return 0
     report.unreachable = here.unreachable()
     if report.dry_run:
-        report.by_hand = list(here.down_by_hand)
-        return 0
+        return _leave(report, here.down_by_hand)
     if not report.unreachable:
         try:
             here.down()
         except Unavailable as e:  # the files are removed all the same, so that nothing starts it again
             report.error = str(e)
-    for entry, path in zip(report.files, there, strict=True):
-        aside = units.remove(path, wanted[path], _stamp())
+    for entry, (path, (text, _)) in zip(report.files, there.items(), strict=True):
+        aside = units.remove(path, text, _stamp())
         entry |= {"state": "removed", **({"kept": str(aside)} if aside else {})}
     _remove_links(here, report)
     if where.socket_file.is_file() and units.read(where.socket_file).strip() == str(where.socket):
@@ -305,13 +288,11 @@ def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report)
             where.socket_file.unlink(missing_ok=True)
             remove_empty([where.run_dir])
     if report.unreachable:
-        report.by_hand = list(here.down_by_hand)
-        report.error = (
-            f"the files are removed, but {here.name} can't be asked from here: {report.unreachable}"
-        )
-    elif not report.error:
+        why = f"the files are removed, but {here.name} can't be asked from here: {report.unreachable}"
+        return _leave(report, here.down_by_hand, why)
+    if not report.error:
         here.forget()
-    return 1 if report.error else 0
+    return int(bool(report.error))
 
 
 def _remove_links(here: Systemd | Launchd, report: Report) -> None:
@@ -332,12 +313,11 @@ def _remove_links(here: Systemd | Launchd, report: Report) -> None:
 
 
 def _status(here: Systemd | Launchd, plan: Plan, _where: Paths, report: Report) -> int:
-    from ...service import units
+    from ...service import manager
 
-    for name, text in here.render(plan).items():
-        path = here.folder / name
-        report.files.append({"path": str(path), "state": units.state(path, text)})
-    if all(entry["state"] == "missing" for entry in report.files):
+    found = {str(path): state for path, (_, state) in manager.files(here, plan).items()}
+    report.files = [{"path": path, "state": state} for path, state in found.items()]
+    if set(found.values()) == {"missing"}:
         report.notes.append("not installed; `reflectd service install` installs it")
         return 3
     report.unreachable = here.unreachable()
@@ -345,7 +325,7 @@ def _status(here: Systemd | Launchd, plan: Plan, _where: Paths, report: Report) 
         report.notes.append(f"{here.name} can't be asked from here: {report.unreachable}")
     else:
         report.units = here.show()
-    if any(entry["state"] != "current" for entry in report.files):
+    if set(found.values()) != {"current"}:
         report.notes.append("`reflectd service install` writes the files as this version has them")
     return 0
 

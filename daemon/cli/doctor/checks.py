@@ -174,12 +174,11 @@ def _listens(path: Path) -> bool:
 
 def service(about: About) -> Iterator[Check]:
     """The service, where it is installed: its files are as this version writes them, its manager runs it."""
-    from ...service import manager, units
+    from ...service import manager
     from ..control.service import plan_for
 
     here = manager.here(about.env)
-    files = here.render(plan_for(about.env, about.where))
-    states = {units.state(here.folder / name, text) for name, text in files.items()}
+    states = {state for _, state in manager.files(here, plan_for(about.env, about.where)).values()}
     if states == {"missing"}:
         yield Check("service", "ok", "not installed: the plugin starts the daemon")
     elif states != {"current"}:

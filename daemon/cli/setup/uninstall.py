@@ -67,12 +67,12 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
 
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
     """The service with its files."""
-    from ...service import manager, units
+    from ...service import manager
     from ..control.service import Report, plan_for, uninstall
 
     here, plan = manager.here(env), plan_for(env, where)
-    files = here.render(plan).items()
-    there = [name for name, text in files if units.state(here.folder / name, text) != "missing"]
+    files = manager.files(here, plan).items()
+    there = [path.name for path, (_, state) in files if state != "missing"]
 
     def remove() -> None:
         report = Report("uninstall", here.name)
