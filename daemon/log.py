@@ -1,8 +1,7 @@
 """The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
 
 Only the server imports this at its start: loading structlog takes a tenth of a second, which is too long for
-the command line. A line is logfmt (``timestamp level event key=value``); on a terminal and when debugging it
-has columns. A line for systemd's journal begins with a priority and has no time. A logger bound with
+the command line. A line is logfmt (``timestamp level event key=value``); on a terminal it has columns. A line for systemd's journal begins with a priority and has no time. A logger bound with
 ``debug=True`` keeps its debug lines whatever the level is: so one host instance can be debugged. A line that
 can't be written (disk full, terminal closed) is lost, and the daemon goes on.
 """
@@ -49,15 +48,12 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 
 def configure(settings: Settings, target: TextIO | Path) -> None:
     """Log to a stream, or to a file that is rotated. When the file can't be opened, its lines are lost."""
-    debug = settings.log.level == "debug"
     stream = None if isinstance(target, Path) else target
     journal = stream is not None and is_journal(stream)
-    columns = not journal and (debug or (stream is not None and _is_terminal(stream)))
     renderer: Callable[[WrappedLogger, str, EventDict], str]
-    if columns:
+    if stream is not None and not journal and _is_terminal(stream):
         renderer = structlog.dev.ConsoleRenderer(
-            colors=stream is not None and _is_terminal(stream) and not os.environ.get("NO_COLOR"),
-            exception_formatter=structlog.dev.plain_traceback,
+            colors=not os.environ.get("NO_COLOR"), exception_formatter=structlog.dev.plain_traceback
         )
     else:
         order = ["timestamp", "level", "part", "event", "session"]

@@ -187,9 +187,7 @@ def files(manager: Systemd | Launchd, plan: Plan) -> dict[Path, tuple[str, units
 
 
 def holding(env: Mapping[str, str], where: Paths) -> Systemd | None:
-    """The systemd manager, when it can be asked and runs the service for the daemon at ``where``; else
-    None.
-    """
+    """The systemd manager that runs the service for the daemon at ``where``, if it can be asked."""
     found = Systemd(env)
     unit = units.read(found.folder / units.SOCKET)
     if not unit or units.address(unit) not in {str(where.socket), str(paths.find_socket(where))}:

@@ -30,9 +30,7 @@ def without(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class Notifier:
-    """Sends messages to the manager. ``every_s`` is the pause between signs of life, None when it wants
-    none.
-    """
+    """Sends messages to the manager; ``every_s``: seconds between signs of life, None for none."""
 
     def __init__(self, address: str = "", every_s: float | None = None) -> None:
         self.every_s = every_s if address else None

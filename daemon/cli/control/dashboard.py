@@ -55,9 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _opened(url: str) -> bool:
-    """Says whether a browser took it. Nothing is tried where no window can open: a text browser would take
-    the terminal, and has no script.
-    """
+    """Says whether a browser took it; a text browser would take the terminal, so none is tried there."""
     if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False
     import webbrowser

@@ -215,9 +215,7 @@ def _inside(told: object, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - of a
 
 
 def find(env: Mapping[str, str]) -> str | None:
-    """The socket's path, as ``paths.find_socket`` finds it. None where only the settings or all of
-    ``paths`` can tell.
-    """
+    """The socket's path as ``paths.find_socket`` finds it; None where only the settings can tell."""
     home = env.get("HOME", "")
     config = _folder_of(env, "XDG_CONFIG_HOME", f"{home}/.config")
     state = env.get("REFLECTD_STATE_DIR", "")

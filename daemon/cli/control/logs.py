@@ -35,14 +35,13 @@ if TYPE_CHECKING:
 
 # Lines of the daemon's log: read as records, chosen by level, session and age, and written for people.
 #
-# A line has the form that ``daemon.log`` gives it: logfmt, or columns when it debugs. Any other line
-# belongs to the record before it; where none was before, it is a record of its own, without level and time.
+# A line has the form that ``daemon.log`` gives it: logfmt. Any other line belongs to the record before it;
+# where none was before, it is a record of its own, without level and time.
 # Pure, apart from the local time zone.
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 STYLES: dict[str, Style] = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
 _HEAD = re.compile(r"\A(?:timestamp=(?P<at>\S{1,40}) )?level=(?P<level>\w{1,20}) (?P<rest>.*)", re.DOTALL)
-_COLUMNS = re.compile(r"\A(?P<at>\d{4}-\S{1,40}Z) \[(?P<level>\w{1,20}) {0,20}\] (?P<rest>.*)", re.DOTALL)
 _PAIR = re.compile(r'(?<!\S)([^\s="]{1,64}+)=("(?:[^"\\]|\\.)*+"?|\S*+)')
 _SESSION = re.compile(r'(?:^| )session="?([^\s"]*)')
 _ESCAPED = re.compile(r"\\(.)")
@@ -56,7 +55,6 @@ class Record(Struct, frozen=True):
     at: float
     level: str
     text: str
-    columns: bool = False
 
     @property
     def session(self) -> str:
@@ -66,7 +64,7 @@ class Record(Struct, frozen=True):
 
     def fields(self) -> dict[str, str]:
         """Every name of the line with its value; of other forms only ``event``."""
-        if not self.level or self.columns:
+        if not self.level:
             return {"event": self.text}
         return {key: _value(text) for key, text in _PAIR.findall(self.text)}
 
@@ -97,9 +95,8 @@ class Record(Struct, frozen=True):
 def read(line: str, at: float = 0.0) -> Record:
     """A line of the log. ``at``: when it was written, where the line does not tell (systemd's journal)."""
     text = line.rstrip("\n")
-    for form in (_HEAD, _COLUMNS):
-        if found := form.fullmatch(text):
-            return Record(_epoch(found["at"]) or at, found["level"], found["rest"], form is _COLUMNS)
+    if found := _HEAD.fullmatch(text):
+        return Record(_epoch(found["at"]) or at, found["level"], found["rest"])
     return Record(at, "", text)
 
 

@@ -146,9 +146,7 @@ def run(
 
 
 def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
-    """This Python and this package, with the variables of this shell that a service needs and does not
-    see.
-    """
+    """This Python and package, with the variables that a service needs and does not see."""
     from ...service.units import Plan
 
     if not sys.executable:
@@ -211,9 +209,7 @@ def _leave(report: Report, commands: Iterable[str], error: str = "") -> int:
 
 
 def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> None:
-    """Stop a daemon that a host started, then start the service. The mark ``stopped`` keeps hosts from
-    starting another daemon in between.
-    """
+    """Start the service in the place of a running daemon; ``stopped`` keeps hosts from starting one."""
     from ...server.listener import Lock
     from .start import end
 
@@ -230,9 +226,7 @@ def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> N
 
 
 def _announce(where: Paths) -> None:
-    """Write down where the socket is: a client whose shell has another ``XDG_RUNTIME_DIR`` finds it, even
-    before the daemon runs.
-    """
+    """Write down where the socket is, for clients with another ``XDG_RUNTIME_DIR``."""
     from ...files.safe import write_atomic
 
     try:
@@ -296,9 +290,7 @@ def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report)
 
 
 def _remove_links(here: Systemd | Launchd, report: Report) -> None:
-    """Remove the link that `systemctl enable` made, and folders that are empty now. Drop-ins stay: the person
-    wrote them.
-    """
+    """Remove the link of `systemctl enable` and empty folders. A person's drop-ins stay."""
     if here.name != "systemd":
         return
     from ...service import units

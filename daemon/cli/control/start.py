@@ -287,9 +287,7 @@ def _restart(args: argparse.Namespace) -> int:
 
 
 def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) -> int:
-    """End the daemon, and start this one. The mark ``stopped`` keeps hosts from starting another one in
-    between. Raises ``Unavailable``.
-    """
+    """End the daemon and start this one; ``stopped`` keeps hosts from doing it. Raises ``Unavailable``."""
     try:
         import_module("...app", __package__)
     except Exception as e:

@@ -226,9 +226,7 @@ def _off(where: Paths) -> list[str]:
 
 
 def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
-    """A playbook of another program in this project; and once, where a daemon ran before, that nobody was
-    asked whether it may learn.
-    """
+    """A playbook of another program here; and, once, that nobody was asked about learning."""
     from ..learned.learned import offer_here
     from ..setup.learning import in_words, is_answered
 
@@ -250,9 +248,7 @@ def _row(label: str, text: str, paint: Paint) -> list[str]:
 
 
 def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) -> list[str]:
-    """A session: its state, its title and when its agent last did something; with ``full`` also its project
-    and who judges.
-    """
+    """A session: state, title, when its agent last did something; with ``full`` its project and judge."""
     state = "off" if s["off"] else waiting(s) or ("busy" if s["busy"] else s["phase"])
     why = f" ({short(reason(s), 100)})" if reason(s) and state == s["phase"] else ""
     rounds = f", sent back {times(s['attempts'])}" if s["attempts"] else ""

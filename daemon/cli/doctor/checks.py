@@ -291,9 +291,7 @@ def opencode_plugin(about: About) -> Iterator[Check]:
 
 
 def claude_program(about: About) -> Iterator[Check]:
-    """Says whether Claude Code is there, and not older than the oldest version that the plugin was tested
-    with.
-    """
+    """Says whether Claude Code is there and not older than the oldest tested version."""
     program = CLAUDE_CODE.find(about.env)
     if not program:
         yield _absent(about, CLAUDE_CODE)
@@ -354,9 +352,7 @@ def _entry(file: Path, folder: str | None, here: Path, *, on: bool) -> Check:
 
 
 def claude_mod(about: About) -> Iterator[Check]:
-    """Says whether the plugin's mod runs in the sessions that the daemon knows. Without it the hooks do all
-    the work, so this never warns.
-    """
+    """Says whether the mod runs. The hooks work without it, so this never warns."""
     program = CLAUDE_CODE.find(about.env)
     if not program or not CLAUDE_CODE.loads(about.env, Path.cwd()):
         return
@@ -468,9 +464,7 @@ def judges(about: About) -> Iterator[Check]:
 
 
 def _token_place(about: About) -> str:
-    """Where the running daemon has a token of Claude Code's from. Where none runs, Claude Code will start it:
-    then only a file counts.
-    """
+    """The place of the daemon's token of Claude Code; where none runs, only a file counts."""
     if about.status is not None:
         return str(about.status.get("claude_token", ""))
     return "claude_cli.token_file" if about.settings.claude_cli.token_file else ""
@@ -559,9 +553,7 @@ def database(about: About) -> Iterator[Check]:
 
 
 def said_by_the_daemon(about: About) -> Iterator[Check]:
-    """Two warnings of the running daemon: its clock keeps it from deleting old rows; replies of models could
-    not be parsed (dead letters).
-    """
+    """Warnings of the running daemon: a clock that stops the deleting, replies that could not be parsed."""
     status = about.status or {}
     for stands in status.get("standstill", ()):
         mend = "set the clock right, or `reflectd prune` if it is right"

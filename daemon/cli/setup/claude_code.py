@@ -102,9 +102,7 @@ class ClaudeCode(Host):
     def silenced(
         self, env: Mapping[str, str], folder: Path, managed: Sequence[Path] = MANAGED
     ) -> Iterator[str]:
-        """Settings that count in ``folder``, or those of an organisation (``managed``), which switch our
-        hooks off.
-        """
+        """Settings that count in ``folder``, or those of an organisation, which switch hooks off."""
         ruled = [f for place in managed for f in (place, *sorted(place.with_suffix(".d").glob("*.json")))]
         loaded = [path for _, path, on in enabled_in(env, folder) if on and path is not None]
         for file in (*ruled, *self.read_in(env, folder)):
@@ -295,9 +293,7 @@ def _is_refused(settings: Mapping[str, Any]) -> bool:
 
 
 def _keeps_out(settings: Mapping[str, Any], folders: Sequence[str]) -> str:
-    """The key of an organisation's settings by which Claude Code loads no plugin from one of ``folders``. An
-    allowlist that is no list allows nothing.
-    """
+    """The key by which an organisation keeps out one of these folders; a wrong allowlist allows none."""
     names = ("strictKnownMarketplaces", "allowedMarketplaces")  # the second is read where the first is not
     allowed = next((name for name in names if name in settings), "")
     if allowed and not all(_is_listed(settings[allowed], folder) for folder in folders):

@@ -213,9 +213,7 @@ def group(event: str, script: Path) -> dict[str, Any]:
 
 
 class Trust(NamedTuple):
-    """How many hooks of ours are in the files, how many of them Codex runs, and which files it does not take
-    and why.
-    """
+    """How many hooks of ours there are, how many Codex runs, and which files it does not take and why."""
 
     hooks: int
     runs: int
@@ -259,16 +257,12 @@ def _snake(event: str) -> str:
 
 
 def _real(file: Path) -> Path:
-    """The file in the folder where that really is: Codex follows some links to its home, and none to the
-    file.
-    """
+    """The file in its real folder: Codex follows some links to its home, and none to the file."""
     return Path(os.path.realpath(file.parent), file.name)
 
 
 def _noted(table: str) -> tuple[Path, str, str]:
-    """The file, the place and the trusted hash of the hook that a table of Codex's settings is about; empty
-    for any other table.
-    """
+    """The file, place and trusted hash of the hook that a table of Codex's settings is about, or empty."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         ((key, noted),) = tomllib.loads(table)["hooks"]["state"].items()
         file, *place = key.rsplit(":", 3)

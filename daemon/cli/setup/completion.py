@@ -98,9 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The words that may follow ``before``, with their help; ``:folder`` and ``:file`` stand for the shell's
-    own.
-    """
+    """The words that may follow, with their help; ``:folder`` and ``:file`` are the shell's own."""
     from ..main import build
     from ..verbs import BELOW, OLDER, VERBS
 

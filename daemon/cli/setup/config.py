@@ -157,9 +157,7 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
 
 
 def _undo(file: Path, *, as_json: bool) -> None:
-    """Bring back what the person's file was before ``set`` or ``setup`` wrote it. Raises ``UserError`` and
-    ``Unavailable``.
-    """
+    """Bring back the file before the last ``set`` or ``setup``. Raises ``UserError``, ``Unavailable``."""
     from . import copies, edit
 
     report = edit.undo(os.environ, [file], datetime.now, force=False, dry_run=False)
@@ -176,9 +174,7 @@ def _undo(file: Path, *, as_json: bool) -> None:
 
 
 def _edit(file: Path) -> None:
-    """Open the person's file in an editor, then look at what it holds. Raises ``UserError`` and
-    ``Unavailable``.
-    """
+    """Open the person's file in an editor, then check it. Raises ``UserError``, ``Unavailable``."""
     wanted = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         command = shlex.split(wanted)

@@ -57,9 +57,7 @@ class Host:
         raise NotImplementedError
 
     def mine(self, text: str, line: str = "") -> list[str]:
-        """The things that our entries in the settings name; ``line`` is ours in any case. Raises
-        ``UserError``.
-        """
+        """The names in our entries; ``line`` counts as ours. Raises ``UserError``."""
         raise NotImplementedError
 
     def put(self, text: str, line: str) -> str:
@@ -215,9 +213,7 @@ class Host:
         return None if empty and not file.is_symlink() else text
 
     def _clear(self, env: Env, folder: Path, file: Path, old: str) -> None:
-        """After our entry is gone from ``file``: remove what the agent noted, and the copy that no file
-        names.
-        """
+        """Remove what the agent noted about us, and the copy if no file names it."""
         if not self.is_in(file):
             self.forget(env, file, old)
         copies.remove_unused(env, self.host, [file, *edit.edited_files(env), *self.read_in(env, folder)])

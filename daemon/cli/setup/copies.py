@@ -85,9 +85,7 @@ def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
 
 
 def refresh_all(env: Mapping[str, str]) -> list[str]:
-    """Bring all copies up to date; returns the hosts whose copy changed. A failure is told, and stops
-    nothing.
-    """
+    """Bring all copies up to date; returns the hosts whose copy changed. A failure is told."""
     changed = []
     for host in SHIPPED:
         try:

@@ -96,9 +96,7 @@ class Written(Struct, frozen=True):
 
 
 def read_text(file: Path) -> str:
-    """The settings as text. ``UserError`` when they are no text of this size, ``Unavailable`` when they can't
-    be read.
-    """
+    """The settings as text. Raises ``UserError`` for no small text, ``Unavailable``."""
     try:
         return read(file).decode()
     except UnicodeDecodeError as error:
@@ -106,9 +104,7 @@ def read_text(file: Path) -> str:
 
 
 def read(file: Path) -> bytes:
-    """The content of a settings file, which may have come with a clone; nothing for no file. Raises
-    ``UserError``, ``Unavailable``.
-    """
+    """A settings file's content, which may have come with a clone. Raises ``UserError``, ``Unavailable``."""
     from ...files.safe import read_bytes
 
     try:
@@ -120,9 +116,7 @@ def read(file: Path) -> bytes:
 
 
 def stay_inside(folder: Path, files: Iterable[Path]) -> None:
-    """Refuse files of a project that a link leads out of it: a clone may bring that link. Raises
-    ``UserError``.
-    """
+    """Refuse files that a link of a clone leads out of it. Raises ``UserError``."""
     top = folder.resolve()
     for file in files:
         if not Path(os.path.realpath(file)).is_relative_to(top):
@@ -260,9 +254,7 @@ def undo(env: Mapping[str, str], files: list[Path], now: Clock, *, force: bool, 
 
 
 def remove_made(env: Mapping[str, str], folder: Path) -> None:
-    """Remove ``folder`` and those above it as far as they are empty, and no higher than those that ``setup``
-    makes in a new home.
-    """
+    """Remove ``folder`` and those above it if they are empty and ``setup`` may have made them."""
     ours, share = data_folder(env), Path(env.get("HOME", ""), ".local", "share")
     usual = {share, share.parent} if ours.parent == share else set()
     remove_empty(f for f in (folder, *folder.parents) if f.is_relative_to(ours) or f in usual)
@@ -311,9 +303,7 @@ def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
 
 
 def _is_untouched(env: Mapping[str, str], file: Path) -> bool:
-    """Says whether the file is as we wrote it. opencode itself adds the member ``$schema`` to a file that has
-    none: that is no edit.
-    """
+    """Says whether the file is as we wrote it; a ``$schema`` that opencode added is no edit."""
     try:
         now, then = read(file), (_folder(env, file) / _WRITTEN).read_bytes()
     except (OSError, UserError, Unavailable):
@@ -376,9 +366,7 @@ def put_settings(
 
 
 def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
-    """The text of our settings file, and its text with these values. Raises ``UserError`` and
-    ``Unavailable``.
-    """
+    """Our settings, as they are and with these values. Raises ``UserError``, ``Unavailable``."""
     from ...files.toml_text import put
 
     old = new = read_text(file) if file.exists() else ""

@@ -64,9 +64,7 @@ def undecided(settings: Settings, hosts: Collection[str]) -> list[str]:
 
 
 def given(name: str, env: Mapping[str, str], host: str) -> dict[str, Value]:
-    """The settings that choose the judge of this name for one host. Raises ``UserError`` when it is not set
-    up.
-    """
+    """The settings that choose this judge for one host. Raises ``UserError`` when it is not set up."""
     settings = config.load(env, paths.config_file(env))
     of_name = [choice for choice in _choices(settings, env, [host]) if choice.name == name]
     if ready := [choice for choice in of_name if not choice.lacks]:
@@ -199,9 +197,7 @@ def _recorded(name: str, settings: Settings, env: Mapping[str, str]) -> dict[str
 
 
 def servers_here(ports: Mapping[int, str] = SERVERS) -> list[Server]:
-    """The model servers that answer on this machine, in the order of ``ports``. They get a GET of their list
-    of models and nothing else.
-    """
+    """The model servers that answer on this machine to a GET of their list of models."""
     servers: dict[int, Server] = {}
 
     def look(port: int) -> None:

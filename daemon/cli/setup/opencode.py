@@ -55,9 +55,7 @@ class OpenCode(Host):
         return copies.place(env, self.host).as_uri()
 
     def choose(self, files: list[Path], line: str) -> Path:
-        """The file with our line, else the one with a plugin list, else the first that exists, else the
-        first.
-        """
+        """The file with our line, else one with a plugin list, else the first that exists."""
         there = dict[Path, list[str]]()
         for file in filter(Path.exists, files):
             with named(file):

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +34,6 @@ from .opencode import OPENCODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
     from ...core.policy import Judging
     from ...core.settings import Value
@@ -110,12 +111,17 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     setup.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, now: Clock | None = None) -> int:
+def run(
+    args: argparse.Namespace,
+    *,
+    env: Mapping[str, str] = os.environ,
+    now: Clock = partial(datetime.now, UTC),  # noqa: B008 - a clock
+) -> int:
     """Do what the arguments say and report it. Returns the exit code. Raises ``UserError``, ``Unavailable``,
     ``OSError``.
     """
     _check(args)
-    value, code = _status(args, env) if args.status else _change(args, env, now or _utc_now)
+    value, code = _status(args, env) if args.status else _Run(args, env, now).change()
     if args.json:
         print_json(value)
     return code
@@ -150,87 +156,275 @@ def _status(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[dict[str,
     return {"agents": [a.as_json() for a in there]}, 0 if any(a.loads for a in there) else NOT_CONNECTED
 
 
-def _change(args: argparse.Namespace, env: Mapping[str, str], now: Clock) -> tuple[dict[str, Any], int]:
-    """Ask what is open, then write the answers and connect or disconnect. The value for ``--json``, and the
-    exit code.
+class _Run:
+    """One run that changes something. ``values``: the settings of our own that it sets; ``state``: our
+    settings after that; ``reports``: the outcome for each agent.
     """
-    back = args.remove or args.undo
-    values = _flags(args, env)
-    asks = attended() and not (args.json or args.yes or args.dry_run or back)
-    hosts: Sequence[str] | None = [args.host] if args.host else None
-    there: list[Agent] = []
-    if hosts is None and back:
-        hosts = [agent.host for agent in agents.look(env, Path.cwd()) if agent.loads]
-    elif hosts is None and values and not args.yes:
-        hosts, asks = [], False  # a flag that answers one question, and nothing else
-    elif hosts is None:
-        there = _there(args, env)
-        if args.yes or args.dry_run:
-            hosts = [agent.host for agent in there]
-        elif not asks:
-            raise UserError(
-                "there is no terminal to ask on: add --yes, or name an agent "
-                f"({' or '.join(f'reflectd setup {agent.host}' for agent in there)}). Nothing was changed"
-            )
-    if asks:
-        try:
-            more, hosts = _asked(values, hosts, there, env)
-        except (EOFError, KeyboardInterrupt):
-            print("\nNothing was changed.")
-            return {}, 1
-        values |= more
-    return _done(args, env, now, values, hosts or ())
 
+    state: Written
 
-def _flags(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, Value]:
-    """The settings that the flags set. Raises ``UserError`` for a judge that is not set up."""
-    values: dict[str, Value] = {}
-    if args.learning:
-        values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
-    if args.proof:
-        values[PROOF] = args.proof == "on"
-    if args.judge:
-        values |= judge.given(args.judge, env, args.host or CLAUDE_CODE.host)
-    if args.mod is not None:
-        values["claude_code.mod"] = args.mod
-    return values
+    def __init__(self, args: argparse.Namespace, env: Mapping[str, str], now: Clock) -> None:
+        self.args, self.env, self.now = args, env, now
+        self.back, self.dry = args.remove or args.undo, args.dry_run
+        self.values: dict[str, Value] = {}
+        self.reports: dict[str, Report] = {}
 
+    def change(self) -> tuple[dict[str, Any], int]:
+        """Ask what is open, then do it. The value for ``--json``, and the exit code."""
+        args = self.args
+        self._flags()
+        asks = attended() and not (args.json or args.yes or self.dry or self.back)
+        hosts: Sequence[str] | None = [args.host] if args.host else None
+        there: list[Agent] = []
+        if hosts is None and self.back:
+            hosts = [agent.host for agent in agents.look(self.env, Path.cwd()) if agent.loads]
+        elif hosts is None and self.values and not args.yes:
+            hosts, asks = [], False  # a flag that answers one question, and nothing else
+        elif hosts is None:
+            there = self._there()
+            if args.yes or self.dry:
+                hosts = [agent.host for agent in there]
+            elif not asks:
+                raise UserError(
+                    "there is no terminal to ask on: add --yes, or name an agent "
+                    f"({' or '.join(f'reflectd setup {agent.host}' for agent in there)}). Nothing was changed"
+                )
+        if asks:
+            try:
+                hosts = self._ask(hosts, there)
+            except (EOFError, KeyboardInterrupt):
+                print("\nNothing was changed.")
+                return {}, 1
+        return self._do(hosts or ())
 
-def _there(args: argparse.Namespace, env: Mapping[str, str]) -> list[Agent]:
-    """The agents on this machine, which are told to the person. Raises ``Unavailable`` when there is none."""
-    looked = agents.look(env, Path.cwd())
-    there = [agent for agent in looked if agent.program]
-    if not (args.json or args.yes):
-        say("\n".join(line for agent in looked for line in agent.lines(env)))
-    if not there:
+    def _flags(self) -> None:
+        """Take the settings from the flags. Raises ``UserError`` for a judge that is not set up."""
+        args = self.args
+        if args.learning:
+            self.values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
+        if args.proof:
+            self.values[PROOF] = args.proof == "on"
+        if args.judge:
+            self.values |= judge.given(args.judge, self.env, args.host or CLAUDE_CODE.host)
+        if args.mod is not None:
+            self.values["claude_code.mod"] = args.mod
+
+    def _there(self) -> list[Agent]:
+        """Tells the person which agents are here. Raises ``Unavailable`` when there is none."""
+        looked = agents.look(self.env, Path.cwd())
+        if not (self.args.json or self.args.yes):
+            say("\n".join(line for agent in looked for line in agent.lines(self.env)))
+        if there := [agent for agent in looked if agent.program]:
+            return there
         raise Unavailable(
             f"no coding agent was found: {agents.neither()} is on PATH. Install one "
             f"({', '.join(host.address for host in agents.HOST.values())}), then run this again"
         )
-    return there
 
+    def _ask(self, hosts: Sequence[str] | None, there: Sequence[Agent]) -> Sequence[str]:
+        """Take settings from the person's answers; the agents to connect. With wrong settings only the agents
+        are asked for. Raises ``EOFError`` and ``KeyboardInterrupt``.
+        """
+        try:
+            settings = config.load(self.env, paths.config_file(self.env))
+        except UserError:
+            return _which(there) if hosts is None else hosts
+        more: dict[str, Value] = {}
+        if not (learning.is_answered(settings) or learning.POINTS in self.values):
+            more |= dict.fromkeys(learning.unanswered(settings), learning.ask(settings, self.env))
+        connected = [agent.host for agent in there if agent.loads]
+        hosts = _which(there) if hosts is None else hosts
+        left = judge.undecided(settings, {*hosts, *connected})
+        if left and not self.values.keys() & set(judge.SETTINGS.values()):
+            more |= judge.ask(settings, self.env, left)
+        if PROOF not in settings.sources and PROOF not in self.values:
+            more[PROOF] = _may_prove()
+        self.values |= more
+        return hosts
 
-def _asked(
-    values: Mapping[str, Value], hosts: Sequence[str] | None, there: Sequence[Agent], env: Mapping[str, str]
-) -> tuple[dict[str, Value], Sequence[str]]:
-    """The settings that the person's answers set, and the agents to connect. With wrong settings only the
-    agents are asked for. Raises ``EOFError`` and ``KeyboardInterrupt``.
-    """
-    try:
-        settings = config.load(env, paths.config_file(env))
-    except UserError:
-        return {}, _which(there) if hosts is None else hosts
-    more: dict[str, Value] = {}
-    if not (learning.is_answered(settings) or learning.POINTS in values):
-        more |= dict.fromkeys(learning.unanswered(settings), learning.ask(settings, env))
-    connected = [agent.host for agent in there if agent.loads]
-    hosts = _which(there) if hosts is None else hosts
-    left = judge.undecided(settings, {*hosts, *connected})
-    if left and not values.keys() & set(judge.SETTINGS.values()):
-        more |= judge.ask(settings, env, left)
-    if PROOF not in settings.sources and PROOF not in values:
-        more[PROOF] = _may_prove()
-    return more, hosts
+    def _do(self, hosts: Sequence[str]) -> tuple[dict[str, Any], int]:
+        """Write the settings, connect or disconnect the agents, and say what was done and what comes next."""
+        args, failed = self.args, False
+        if not (self.dry or self.back):  # what is refused is refused before anything is written
+            for host in hosts:
+                agents.HOST[host].setup(
+                    argparse.Namespace(**{**vars(args), "dry_run": True}), self.env, self.now
+                )
+        self._write()
+        for host in hosts:
+            try:
+                self.reports[host] = agents.HOST[host].setup(args, self.env, self.now)
+            except UserError as error:
+                if args.host or not self.back:
+                    raise
+                failed = True  # the other agent's settings can still be taken back
+                say(f"{HOSTS[host]}: {told(error)}", sys.stderr)
+                continue
+            if not args.json:
+                if not args.host:
+                    print(f"{HOSTS[host]}:")
+                self._tell(host)
+        changed = {
+            h for h, r in self.reports.items() if r.action != "unchanged" or r.copied or r.command.changed
+        }
+        changed |= set() if self.dry or self.back else set(copies.refresh_all(self.env))
+        code = 2 if failed else 0
+        if args.json:
+            return self._as_json(), code
+        for host, key in judge.SETTINGS.items():
+            if key in self.values and host not in self.reports:
+                self._tell_judge(host)
+        if not self.back and (self.reports or learning.POINTS in self.values or not self.values):
+            say(f"  learns: {self.state.problem or learning.in_words(self.state.settings)}")
+        self._tell_next([name for host, name in HOSTS.items() if host in changed])
+        return {}, code
+
+    def _write(self) -> None:
+        """Set our own settings, if any, and tell it. Raises ``UserError`` and ``Unavailable``."""
+        values, file, wrong = self.values, paths.config_file(self.env), list[str]()
+        settings = config.load(self.env, file, left_out=None if values else wrong)
+        if not values:
+            problem = f"{NO_START}: {'; '.join(wrong)}" if wrong else ""
+            self.state = Written(file, settings, problem=problem)
+            return
+        written = put_settings(self.env, values, self.now, force=self.args.force, dry_run=self.dry)
+        if "claude-cli" in map(values.get, judge.SETTINGS.values()) and not self.dry:
+            login = judge.login_of(written.settings, self.env)
+            notes = [*written.notes, *([f"Claude Code is {login}"] if login else [])]
+            written = replace(written, notes=tuple(notes))
+        self.state = written
+        if self.args.json:
+            return
+        if self.dry:
+            print(written.diff, end="")
+            return
+        lines = ", ".join(f"{key} = {toml(value)}" for key, value in values.items())
+        say(f"{'Wrote' if written.diff else 'It stands already:'} {lines} in {written.file}")
+        if written.backup:
+            say(f"  backup: {written.backup} (`reflectd config undo`)")
+        for note in written.notes:
+            say(f"  note:   {note}")
+
+    def _tell(self, host: str) -> None:
+        """Say what became of one agent's settings, and who judges its sessions."""
+        report = self.reports[host]
+        for warning in report.warnings:
+            say(f"warning: {warning}", sys.stderr)
+        if report.action == "unchanged":
+            end = "." if report.command.told else ": nothing to do."
+            say(f"{report.file} {'does not load' if self.args.remove else 'already loads'} reflectd{end}")
+            if report.copied:
+                say(f"  plugin: {copies.place(self.env, host)} is of this version now")
+        elif self.dry:
+            print(report.diff, end="")
+        else:
+            say(SAID[report.action].format(file=report.file))
+            if report.backup:
+                say(f"  backup: {report.backup} (the same command with --undo restores it)")
+        if report.note:
+            say(f"  {report.note}")
+        if report.command.told:
+            say(f"  /reflect: {report.command.told}")
+        if self.back:
+            return
+        if not agents.HOST[host].find(self.env):
+            say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
+        self._tell_judge(host)
+
+    def _tell_judge(self, host: str) -> None:
+        """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
+        judging, settings = self._judging(host), self.state.settings
+        if isinstance(judging, str):
+            say(f"  judge:  {judging}")
+            return
+        say(f"  judge:  {who_judges(host, judging)}{cost(judging, settings)}")
+        notes = judge.notes(settings, judging, self.env) if host in judge.SETTINGS else []
+        if judging.asked == ("offline",) and (settings.playbook.enabled or settings.memory.enabled):
+            notes.append(
+                f"while the rules judge, nothing is learned by itself from sessions of {HOSTS[host]}"
+            )
+        for note in notes:
+            say(f"  note:   {note}")
+
+    def _judging(self, host: str) -> Judging | str:
+        """The judge of a host's sessions, or why nobody can say it: a key file that can't be read."""
+        try:
+            return self.state.problem or found(self.state.settings, self.env, by_host=True)[host]
+        except UserError as error:
+            return f"{NO_START}: {error}"
+
+    def _as_json(self) -> dict[str, Any]:
+        """The steps, for a script."""
+        args, state = self.args, self.state
+        each = []
+        for host in self.reports:
+            named = {} if args.host else {"host": host}
+            judges = {"judge": self._judge(host)} if host in judge.SETTINGS and not self.back else {}
+            each.append({**named, **self._report(host), **judges})
+        steps = each[0] if args.host else {"agents": each}
+        if self.back:
+            return steps
+        enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
+        more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
+        learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
+        alone = {"judge": self._judge(args.host or CLAUDE_CODE.host)} if args.judge and not each else {}
+        return {**steps, **alone, "learning": learns}
+
+    def _judge(self, host: str) -> dict[str, Any]:
+        judging = self._judging(host)
+        if isinstance(judging, str):
+            return {"error": judging}
+        notes = [*self.state.notes, *judge.notes(self.state.settings, judging, self.env)]
+        return {**judging._asdict(), **self.state.as_json(judge.SETTINGS[host]), "warnings": notes}
+
+    def _report(self, host: str) -> dict[str, Any]:
+        report = self.reports[host]
+        mod = {"claude_code.mod"} & self.values.keys() if host == CLAUDE_CODE.host else set[str]()
+        return {
+            **asdict(report),
+            "file": str(report.file),
+            "changed": report.action != "unchanged",
+            "backup": str(report.backup) if report.backup else None,
+            "dry_run": self.dry,
+            "notes": [f"{key} = {toml(self.values[key])}" for key in mod],
+            "command": report.command.told,
+            "program": agents.HOST[host].find(self.env) or None,
+        }
+
+    def _tell_next(self, changed: Sequence[str]) -> None:
+        """The last line: what the person does now. ``changed``: the agents that run with what was before."""
+        from ..control.start import status
+        from ..learned.learned import offer_here
+
+        if self.dry:
+            say("Nothing was written.")
+            return
+        settings = self.state.settings
+        where = paths.resolve(self.env, state_dir=settings.daemon.state_dir, connects=False)
+        if not self.back and (offer := offer_here(settings, where)):
+            say(offer)
+        unused = {"claude_code.mod"}  # by the daemon
+        old = self.state.changed - unused and status(paths.find_socket(where), 1.0)
+        steps = ["`reflectd start`"] if where.stopped.exists() and not self.back else []
+        steps += ["`reflectd restart`"] if old else []
+        steps += [f"restart {' and '.join(changed)}"] if changed else []
+        if (
+            self.args.undo
+            and not self.args.host
+            and any(key in settings.sources for key in learning.SETTINGS)
+        ):
+            say("Learning and the judge stay as you said: `reflectd config --changed`.")
+        there = agents.look(self.env, Path.cwd())
+        if steps:
+            say(f"Next: {', then '.join(steps)}.")
+        elif self.state.changed:
+            say("It counts from the daemon's next start on.")
+            if not any(agent.loads for agent in there):
+                say("No agent is connected yet: `reflectd setup` connects them.")
+        elif not self.back and all(a.loads and not a.silenced for a in there if a.program):
+            say("All of it is set up: nothing to do.")
+        else:
+            say("Nothing was changed.")
 
 
 def _may_prove() -> bool:
@@ -264,219 +458,3 @@ def _which(there: Sequence[Agent]) -> list[str]:
         if answer in new:
             return [answer]
         say(f"Type y, n{one}.")
-
-
-def _done(
-    args: argparse.Namespace,
-    env: Mapping[str, str],
-    now: Clock,
-    values: Mapping[str, Value],
-    hosts: Sequence[str],
-) -> tuple[dict[str, Any], int]:
-    """Write the settings, connect or disconnect the agents, and say what was done and what comes next. The
-    value for ``--json``, and the exit code.
-    """
-    back, dry = args.remove or args.undo, args.dry_run
-    if not (dry or back):  # what is refused is refused before anything is written
-        for host in hosts:
-            agents.HOST[host].setup(argparse.Namespace(**{**vars(args), "dry_run": True}), env, now)
-    state = _write(args, env, now, values)
-    reports: dict[str, Report] = {}
-    failed = ""
-    for host in hosts:
-        try:
-            reports[host] = agents.HOST[host].setup(args, env, now)
-        except UserError as error:
-            if args.host or not back:
-                raise
-            failed = told(error)  # the other agent's settings can still be taken back
-            say(f"{HOSTS[host]}: {failed}", sys.stderr)
-            continue
-        if not args.json:
-            if not args.host:
-                print(f"{HOSTS[host]}:")
-            _tell(reports[host], host, args, env, state)
-    changed = {h for h, r in reports.items() if r.action != "unchanged" or r.copied or r.command.changed}
-    changed |= set() if dry or back else set(copies.refresh_all(env))
-    if args.json:
-        return _as_json(args, env, reports, values, state), 2 if failed else 0
-    for host, key in judge.SETTINGS.items():
-        if key in values and host not in reports:
-            _tell_judge(host, env, state)
-    if not back and (reports or learning.POINTS in values or not values):
-        say(f"  learns: {state.problem or learning.in_words(state.settings)}")
-    _tell_next(args, env, [name for host, name in HOSTS.items() if host in changed], state)
-    return {}, 2 if failed else 0
-
-
-def _write(
-    args: argparse.Namespace, env: Mapping[str, str], now: Clock, values: Mapping[str, Value]
-) -> Written:
-    """Set our own settings and tell it. With none to set they may have mistakes. Raises ``UserError`` and
-    ``Unavailable``.
-    """
-    file, wrong = paths.config_file(env), list[str]()
-    settings = config.load(env, file, left_out=None if values else wrong)
-    if not values:
-        return Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
-    written = put_settings(env, values, now, force=args.force, dry_run=args.dry_run)
-    if "claude-cli" in map(values.get, judge.SETTINGS.values()) and not args.dry_run:
-        login = judge.login_of(written.settings, env)
-        written = replace(written, notes=(*written.notes, *([f"Claude Code is {login}"] if login else [])))
-    if not args.json:
-        _tell_settings(written, values, dry=args.dry_run)
-    return written
-
-
-def _tell_settings(written: Written, values: Mapping[str, Value], *, dry: bool) -> None:
-    """Say which of our own settings were set, or would be."""
-    if dry:
-        print(written.diff, end="")
-        return
-    lines = ", ".join(f"{key} = {toml(value)}" for key, value in values.items())
-    say(f"{'Wrote' if written.diff else 'It stands already:'} {lines} in {written.file}")
-    if written.backup:
-        say(f"  backup: {written.backup} (`reflectd config undo`)")
-    for note in written.notes:
-        say(f"  note:   {note}")
-
-
-def _tell(
-    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], state: Written
-) -> None:
-    """Say what became of one agent's settings, and who judges its sessions."""
-    for warning in report.warnings:
-        say(f"warning: {warning}", sys.stderr)
-    if report.action == "unchanged":
-        end = "." if report.command.told else ": nothing to do."
-        say(f"{report.file} {'does not load' if args.remove else 'already loads'} reflectd{end}")
-        if report.copied:
-            say(f"  plugin: {copies.place(env, host)} is of this version now")
-    elif args.dry_run:
-        print(report.diff, end="")
-    else:
-        say(SAID[report.action].format(file=report.file))
-        if report.backup:
-            say(f"  backup: {report.backup} (the same command with --undo restores it)")
-    if report.note:
-        say(f"  {report.note}")
-    if report.command.told:
-        say(f"  /reflect: {report.command.told}")
-    if args.remove or args.undo:
-        return
-    if not agents.HOST[host].find(env):
-        say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
-    _tell_judge(host, env, state)
-
-
-def _tell_judge(host: str, env: Mapping[str, str], state: Written) -> None:
-    """Say who judges the sessions of a host, what that may cost, and what the judge lacks."""
-    judging = _judging(host, env, state)
-    if isinstance(judging, str):
-        say(f"  judge:  {judging}")
-        return
-    say(f"  judge:  {who_judges(host, judging)}{cost(judging, state.settings)}")
-    notes = judge.notes(state.settings, judging, env) if host in judge.SETTINGS else []
-    if judging.asked == ("offline",) and (state.settings.playbook.enabled or state.settings.memory.enabled):
-        notes.append(f"while the rules judge, nothing is learned by itself from sessions of {HOSTS[host]}")
-    for note in notes:
-        say(f"  note:   {note}")
-
-
-def _judging(host: str, env: Mapping[str, str], state: Written) -> Judging | str:
-    """The judge of a host's sessions, or why nobody can say it: a key file that can't be read."""
-    try:
-        return state.problem or found(state.settings, env, by_host=True)[host]
-    except UserError as error:
-        return f"{NO_START}: {error}"
-
-
-def _as_json(
-    args: argparse.Namespace,
-    env: Mapping[str, str],
-    reports: Mapping[str, Report],
-    values: Mapping[str, Value],
-    state: Written,
-) -> dict[str, Any]:
-    """The steps, for a script."""
-    back = args.remove or args.undo
-    each = []
-    for host, report in reports.items():
-        named = {} if args.host else {"host": host}
-        judges = {"judge": _judge(state, env, host)} if host in judge.SETTINGS and not back else {}
-        each.append({**named, **_report(report, host, args, env, values), **judges})
-    if back:
-        return each[0] if args.host else {"agents": each}
-    enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
-    more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
-    learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
-    alone = {"judge": _judge(state, env, args.host or CLAUDE_CODE.host)} if args.judge and not each else {}
-    return {**(each[0] if args.host else {"agents": each}), **alone, "learning": learns}
-
-
-def _judge(state: Written, env: Mapping[str, str], host: str) -> dict[str, Any]:
-    judging = _judging(host, env, state)
-    if isinstance(judging, str):
-        return {"error": judging}
-    notes = [*state.notes, *judge.notes(state.settings, judging, env)]
-    return {**judging._asdict(), **state.as_json(judge.SETTINGS[host]), "warnings": notes}
-
-
-def _report(
-    report: Report, host: str, args: argparse.Namespace, env: Mapping[str, str], values: Mapping[str, Value]
-) -> dict[str, Any]:
-    mod = {"claude_code.mod"} & values.keys() if host == CLAUDE_CODE.host else set[str]()
-    return {
-        **asdict(report),
-        "file": str(report.file),
-        "changed": report.action != "unchanged",
-        "backup": str(report.backup) if report.backup else None,
-        "dry_run": args.dry_run,
-        "notes": [f"{key} = {toml(values[key])}" for key in mod],
-        "command": report.command.told,
-        "program": agents.HOST[host].find(env) or None,
-    }
-
-
-def _tell_next(
-    args: argparse.Namespace, env: Mapping[str, str], changed: Sequence[str], state: Written
-) -> None:
-    """The last line: what the person does now. ``changed``: the agents that run with what was before."""
-    from ..control.start import status
-    from ..learned.learned import offer_here
-
-    back = args.remove or args.undo
-    if args.dry_run:
-        say("Nothing was written.")
-        return
-    settings = state.settings
-    where = paths.resolve(env, state_dir=settings.daemon.state_dir, connects=False)
-    if not back and (offer := offer_here(settings, where)):
-        say(offer)
-    unused = {"claude_code.mod"}  # by the daemon
-    old = state.changed - unused and status(paths.find_socket(where), 1.0)
-    steps = ["`reflectd start`"] if where.stopped.exists() and not back else []
-    steps += ["`reflectd restart`"] if old else []
-    steps += [f"restart {' and '.join(changed)}"] if changed else []
-    if args.undo and not args.host and any(key in settings.sources for key in learning.SETTINGS):
-        say("Learning and the judge stay as you said: `reflectd config --changed`.")
-    if steps:
-        say(f"Next: {', then '.join(steps)}.")
-    elif state.changed:
-        say("It counts from the daemon's next start on.")
-        if not any(agent.loads for agent in agents.look(env, Path.cwd())):
-            say("No agent is connected yet: `reflectd setup` connects them.")
-    else:
-        done = not back and _connected(env)
-        say("All of it is set up: nothing to do." if done else "Nothing was changed.")
-
-
-def _connected(env: Mapping[str, str]) -> bool:
-    """Says whether each agent that is there loads us and runs our hooks."""
-    return all(agent.loads and not agent.silenced for agent in agents.look(env, Path.cwd()) if agent.program)
-
-
-def _utc_now() -> datetime:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC)

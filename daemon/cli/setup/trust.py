@@ -209,9 +209,7 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
 
 
 def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
-    """Each prompt of the project, as a change to the prompt that is used without it: a unified diff with the
-    whole text in it, so that the person sees all of a prompt.
-    """
+    """Each prompt as a diff to the one used without it, with the whole text in it."""
     from difflib import unified_diff
 
     from ... import paths
@@ -276,9 +274,7 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
 
 
 def _says_yes(args: argparse.Namespace, question: str, what: str, without: str) -> bool:
-    """Says whether the person trusts it; ``without``: what is so otherwise. Without a terminal the way is
-    told.
-    """
+    """Says whether the person trusts it; ``without``: what is so otherwise."""
     if args.show or args.dry_run:
         return False
     if not attended():
@@ -322,9 +318,7 @@ def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
 
 
 def _forget_preferences(folder: Path, state_dir: Path) -> int:
-    """Vouch no longer for preferences that the person did not learn here; how many those were. Raises
-    ``Unavailable``.
-    """
+    """Vouch no longer for preferences not learned here; how many. Raises ``Unavailable``."""
     from ...clock import SystemClock
     from ...core.given import known_as
     from ...files.safe import alone

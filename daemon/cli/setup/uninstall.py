@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -57,9 +57,7 @@ class Trace(Struct, frozen=True):
 
 
 def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
-    """The settings files of hosts that name us: the person's, those of ``folder``, and those that ``setup``
-    edited.
-    """
+    """The hosts' settings that name us: the person's, ``folder``'s, and all that ``setup`` edited."""
     for host in agents.HOST.values():
         for file, part, remove in host.traces(env, folder):
             yield Trace("settings", str(file), part, remove)
@@ -114,27 +112,21 @@ def folders(env: Mapping[str, str], where: Paths, *, keep_config: bool) -> Itera
 
 
 def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
-    """The rest that stays: the files of projects, a person's files in our folders, and lines in start-up
-    files.
-    """
+    """The rest that stays: files of projects and of a person, and lines in start-up files."""
     from ...learning.rules.journal_file import FILE
     from ...store.readonly import ReadOnly
     from ...store.sessions import folders_of
 
+    of_projects = {".reflection": "verdicts and playbook of that project", FILE: "its journal"}
     with suppress(Unavailable), ReadOnly(where.database) as db:
         for folder in folders_of(db):
-            for name, what in (
-                (".reflection", "verdicts and playbook of that project"),
-                (FILE, "its journal"),
-            ):
+            for name, what in of_projects.items():
                 with suppress(OSError):
                     if (found := Path(folder, name)).exists():
                         yield f"{found} ({what})"
     for kept, ours in ((where.state_dir, STATE), (config_file(env).parent, CONFIG), (data_folder(env), DATA)):
-        if kept.is_dir():
-            yield from (
-                f"{path} (not ours)" for path in sorted(kept.iterdir()) if not ours.fullmatch(path.name)
-            )
+        there = sorted(kept.iterdir()) if kept.is_dir() else []
+        yield from (f"{path} (not ours)" for path in there if not ours.fullmatch(path.name))
     for file, line in loaded(env, Path.cwd()):
         if not line:
             yield f"{file} (the plugin, which somebody put there)"
@@ -199,23 +191,31 @@ def run(args: argparse.Namespace) -> int:
     left, program = list(dict.fromkeys(untouched(os.environ, where))), _program()
     if not args.json:
         say("\n".join(_listed(found, left)))
-    if args.dry_run or not found:
-        if args.json:
-            print_json(_as_json(found, left, program, dry_run=args.dry_run))
-        else:
-            say(f"Next: {program}")
-        return 0
-    refusal = "there is no terminal to ask on: look with --dry-run, then add --yes. Nothing was removed"
-    if not agreed(args, "\nRemove all of this?", refusal):
-        print("Nothing was removed.")
-        return 0
-    failed = _remove(found, where)
+    failed: dict[str, str] = {}
+    removes = bool(found) and not args.dry_run
+    if removes:
+        refusal = "there is no terminal to ask on: look with --dry-run, then add --yes. Nothing was removed"
+        if not agreed(args, "\nRemove all of this?", refusal):
+            print("Nothing was removed.")
+            return 0
+        failed = _remove(found, where)
     if args.json:
-        print_json(_as_json(found, left, program, failed=failed))
-    else:
-        for path, error in failed.items():
-            say(f"reflectd: {path}: {error}", sys.stderr)
-        say(f"{'The rest is removed' if failed else 'Removed'}. Next: {program}")
+        items = [
+            {
+                "kind": trace.kind,
+                "path": trace.path,
+                "what": trace.what,
+                "removed": removes and trace.path not in failed,
+                "error": failed.get(trace.path),
+            }
+            for trace in found
+        ]
+        print_json({"dry_run": args.dry_run, "items": items, "left": left, "next": program})
+        return int(bool(failed))
+    for path, error in failed.items():
+        say(f"reflectd: {path}: {error}", sys.stderr)
+    done = "The rest is removed. " if failed else "Removed. "
+    say(f"{done if removes else ''}Next: {program}")
     return int(bool(failed))
 
 
@@ -228,9 +228,7 @@ def _where(args: argparse.Namespace) -> Paths:
 
 
 def _remove(found: list[Trace], where: Paths) -> dict[str, str]:
-    """Path -> why it could not be removed. The mark keeps open hosts from starting the daemon in between; it
-    goes with the state folder.
-    """
+    """Path -> why it stays. The mark ``stopped`` keeps hosts from starting the daemon in between."""
     failed: dict[str, str] = {}
     if any(trace.kind == "state" for trace in found):
         with suppress(OSError):
@@ -254,27 +252,6 @@ def _listed(found: list[Trace], left: list[str]) -> list[str]:
     else:
         lines = ["To be removed:", *(plain(f"  {t.kind:9} {t.path} ({t.what})") for t in found)]
     return lines + (["Not touched:", *(plain(f"  {text}") for text in left)] if left else [])
-
-
-def _as_json(
-    found: list[Trace],
-    left: list[str],
-    program: str,
-    *,
-    dry_run: bool = False,
-    failed: dict[str, str] | None = None,
-) -> dict[str, Any]:
-    items = [
-        {
-            "kind": t.kind,
-            "path": t.path,
-            "what": t.what,
-            "removed": not dry_run and t.path not in (failed or {}),
-            "error": (failed or {}).get(t.path),
-        }
-        for t in found
-    ]
-    return {"dry_run": dry_run, "items": items, "left": left, "next": program}
 
 
 def _program() -> str:
