@@ -47,6 +47,7 @@ from .files.verdict import VerdictFiles
 from .keys import Keys
 from .learning.embed.vectors import Embeddings
 from .learning.lessons.feature import Memory
+from .learning.lessons.give import GiveLessons
 from .learning.page import LearnedPage
 from .learning.playbook.feature import Playbook
 from .learning.rules.feature import Preferences, Rules
@@ -78,6 +79,7 @@ FEATURES: Final[tuple[MakeFeature, ...]] = (
     Preferences,
     Rules,
     Memory,
+    GiveLessons,
     LearnedPage,
     Backtest,
     Proofs,

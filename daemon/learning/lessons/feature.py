@@ -36,14 +36,13 @@ from ...engine.calls import OVER_LIMIT
 from ...engine.feature import Feature, Heard, Route, route
 from ...engine.jobs import UPKEEP
 from ...engine.upkeep import aged_ms
-from ...store import injections, ledger
 from ...store import jobs as job_rows
+from ...store import ledger
 from ...store.retention import old
 from .. import tables
 from ..texts import has_hidden, refusal
 from .citations import cites
 from .episodes import DAY_MS, LONGEST, SIMILAR, TOP_K, Episode, brought, checked, confirms, may_show, prune
-from .give import GiveLessons, remove_old
 from .questions import EVALUATION, REFLEXION, Failure, failure, identity, reflection, should_reflect
 from .repositories import project_of
 from .shared import SharedLessons
@@ -52,10 +51,8 @@ from .store import Episodes, forget_uses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...core.offers import Moment, Offer
     from ...core.verdict import Verdict
     from ...engine.engine import Engine
-    from ...engine.feature import Place
     from ...judge.case import Case
     from ...store.db import Statement
     from ...store.jobs import Job
@@ -65,7 +62,6 @@ Json = dict[str, Any]
 Text = Annotated[str, Meta(pattern=r"\S", max_length=LONGEST)]
 Directory = Annotated[str, Meta(pattern=r"^[^\0]*\Z")]
 WEEK_MS: Final = 7 * 86_400_000
-JUDGED: Final = frozenset({"complete", "incomplete"})
 REFLECT: Final = "memory.reflect"
 TIDY: Final = "memory.tidy"
 SHARE: Final = "memory.share"
@@ -157,7 +153,6 @@ class Memory(Feature):
         self.store, self._author = Episodes(world.db), author()
         self._vectors = world.embeddings
         self._shared = SharedLessons(file, world.db, self.store, self._author) if file else None
-        self.give = GiveLessons(world, parts.asking, self.store)
         self._begun = False
         self._silent = ""  # why nobody answered when it last asked
 
@@ -172,7 +167,7 @@ class Memory(Feature):
         over: one job a task, with the lowest reward of its verdicts, the later one of equals.
         """
         s = self._world.sessions.get(verdict.session)
-        if s is None or verdict.state not in JUDGED or not self.on(directory, s.host):
+        if s is None or verdict.state not in {"complete", "incomplete"} or not self.on(directory, s.host):
             return ()
         low = should_reflect(verdict.reward, self._world.settings.memory.threshold)
         found = failure(verdict, case, directory, s.host) if low else None
@@ -190,22 +185,10 @@ class Memory(Feature):
         return [(keep, [(REFLECT, key, LANE, due, msgspec.json.encode(found))])]
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
-        """The first verdict after lessons were given says whether they helped. A task that is over is
-        reflected on now.
-        """
-        world = self._world
-        if not world.settings.memory.enabled:
-            return
-        s = world.sessions.peek(verdict.session)
+        """A task that is over is reflected on now."""
+        s = self._world.sessions.peek(verdict.session) if self._world.settings.memory.enabled else None
         if s is not None and s.task == verdict.task and s.phase in FINAL_FOR_TASK:
             self._task_over(s)
-        if verdict.state not in JUDGED or verdict.reward is None:
-            return
-        given = injections.first_after(world.db, verdict.session)
-        if given:
-            bad = should_reflect(verdict.reward, world.settings.memory.threshold)
-            done = self.give.counted(given, verdict.session, "failed" if bad else "helped")
-            world.spawn(done, "memory")
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
         """A new session: what waits for a model is tried again, and lessons are exchanged with others. A new
@@ -213,8 +196,6 @@ class Memory(Feature):
         """
         if not self._world.settings.memory.enabled:
             return
-        if isinstance(event, ev.SessionEnded | ev.SessionDeleted):
-            self.give.drop(after)
         if before is None:
             if isinstance(event, ev.SessionSeen) and not after.judge:
                 due = self._world.clock.now_ms() + SOON_MS
@@ -231,18 +212,6 @@ class Memory(Feature):
     async def _stored(self, *statements: Statement) -> None:
         await self._world.db.commit(*statements)
         self._jobs.wake()
-
-    def has_context(self, directory: str) -> Mapping[Place, int]:
-        """With a prompt and behind a tool call, where lessons are given there."""
-        return self.give.places(directory)
-
-    async def prepare_context(self, s: Session, moment: Moment) -> None:
-        """Choose lessons."""
-        await self.give.ready(s, moment)
-
-    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """The lessons that were chosen."""
-        return self.give.offers(s, moment)
 
     @property
     def _over_limit(self) -> bool:
@@ -282,7 +251,6 @@ class Memory(Feature):
             tidy = self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due)
             statements += [tidy, job_rows.hasten(TIDY, "", due)]
         self._begun = True
-        self._world.spawn(asyncio.to_thread(remove_old, self._world.db.path.parent), "marks for hooks")
         return statements
 
     async def work(self, job: Job) -> None:

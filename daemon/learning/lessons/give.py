@@ -13,29 +13,33 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
 from ...core.offers import Offer
+from ...engine.feature import Feature
 from ...engine.hosts.host import capabilities
 from ...engine.offering import ACTION
 from ...files.safe import write_atomic
 from ...store import injections
 from .citations import stand
 from .episodes import may_show
-from .questions import MARK, SAID, SHOWN, named_by, which_lessons
+from .questions import MARK, SAID, SHOWN, named_by, should_reflect, which_lessons
 from .repositories import project_of
+from .store import Episodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ...core.offers import Moment
     from ...core.session import Session
-    from ...engine.asking import Asking
-    from ...engine.feature import Place
-    from ...engine.world import World
+    from ...core.verdict import Verdict
+    from ...engine.engine import Engine
+    from ...engine.feature import Heard, Place
+    from ...judge.case import Case
+    from ...store.db import Statement
     from .episodes import Episode, Outcome
-    from .store import Episodes
 
 FOLDER: Final = "lessons"
 KEPT_S: Final = 7 * 86_400  # a mark
@@ -45,11 +49,14 @@ ANSWER_S: Final = 30.0
 SESSIONS_KEPT: Final = 1_000
 
 
-class GiveLessons:
+class GiveLessons(Feature):
     """One for the daemon."""
 
-    def __init__(self, world: World, asking: Asking, store: Episodes) -> None:
-        self._world, self._asking, self._store = world, asking, store
+    name: ClassVar = "lessons"
+
+    def __init__(self, parts: Engine) -> None:
+        super().__init__(parts)
+        self._world, self._asking, self._store = parts.world, parts.asking, Episodes(parts.world.db)
         self._chosen: OrderedDict[str, list[Offer]] = OrderedDict()  # for the newest task of a session
 
     async def for_task(
@@ -78,16 +85,35 @@ class GiveLessons:
         standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]
         return standing[:SHOWN]
 
-    async def counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
+    def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
+        """The first verdict after lessons were given says whether they helped."""
+        memory = self._world.settings.memory
+        if not memory.enabled or verdict.state not in {"complete", "incomplete"} or verdict.reward is None:
+            return
+        if given := injections.first_after(self._world.db, verdict.session):
+            outcome: Outcome = "failed" if should_reflect(verdict.reward, memory.threshold) else "helped"
+            self._world.spawn(self._counted(given, verdict.session, outcome), "memory")
+
+    def heard(self, before: Session | None, after: Session, event: Heard) -> None:  # noqa: ARG002 - the seam
+        """A session that ends is given nothing more."""
+        if self._world.settings.memory.enabled and isinstance(event, ev.SessionEnded | ev.SessionDeleted):
+            self._drop(after)
+
+    def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - the seam
+        """The marks of sessions that ended without a word go."""
+        self._world.spawn(asyncio.to_thread(remove_old, self._world.db.path.parent), "marks for hooks")
+        return ()
+
+    async def _counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
         """Count an outcome of these lessons. One that can't be counted is not."""
         try:
             await self._store.count(ids, session, self._world.clock.now_ms(), outcome)
         except Unavailable as e:
             self._world.log.info("not counted", session=session, outcome=outcome, error=str(e))
 
-    def places(self, directory: str) -> dict[Place, int]:
-        """Where a host has to ask, in this folder, and how many ms it waits: nowhere, where a person or the
-        project switched lessons off.
+    def has_context(self, directory: str) -> Mapping[Place, int]:
+        """With a prompt and behind a tool call; nowhere, where a person or the project switched lessons
+        off.
         """
         settings = self._world.project(directory)
         memory = settings.memory
@@ -96,7 +122,7 @@ class GiveLessons:
             return {}
         return {"lessons": memory.prompt_ms, "late_lessons": memory.prompt_ms // ACTION}
 
-    async def ready(self, s: Session, moment: Moment) -> None:
+    async def prepare_context(self, s: Session, moment: Moment) -> None:
         """Ask the model about a new task, and wait for as long as whoever calls allows. The question goes on
         after that; the answer counts for nothing when another task of the session began meanwhile.
         """
@@ -109,23 +135,23 @@ class GiveLessons:
 
         async def look() -> None:
             await self._mark(s)
-            if moment.text.strip() and self.places(s.directory):
+            if moment.text.strip() and self.has_context(s.directory):
                 chosen.extend(await self._choose(s, moment))
                 await self._mark(s)
 
         await asyncio.wait({self._world.spawn(look(), "lessons")})
 
-    def offers(self, s: Session, moment: Moment) -> Sequence[Offer]:
-        """The lessons that were chosen for the session's task, once. Must not wait."""
+    def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
+        """The lessons that were chosen for the session's task, once."""
         offers = self._chosen.get(s.id, []) if moment.when in {"prompt", "action"} else []
         if offers:
             names = [o.name for o in offers]
-            self._world.spawn(self.counted(names, s.id, "given"), "lessons given")
-            self.drop(s)
+            self._world.spawn(self._counted(names, s.id, "given"), "lessons given")
+            self._drop(s)
         return offers
 
-    def drop(self, s: Session) -> None:
-        """It is over, or was given what was chosen for it. Must not wait."""
+    def _drop(self, s: Session) -> None:
+        """It is over, or was given what was chosen for it."""
         self._chosen.pop(s.id, None)
         self._world.spawn(self._mark(s), "lessons")
 
@@ -183,7 +209,7 @@ def mark(state_dir: Path, session: str, *, waits: bool) -> None:
 
 
 def remove_old(state_dir: Path) -> None:
-    """The marks of sessions that ended without a word go. Blocks."""
+    """Marks that are old go. Blocks."""
     with suppress(OSError):
         for file in (state_dir / FOLDER).iterdir():
             if time.time() - file.stat().st_mtime > KEPT_S:

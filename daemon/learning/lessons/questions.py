@@ -20,10 +20,11 @@ from ...core.cuts import fit, head_and_tail
 from ...core.question import Question
 from ...core.transcript import Model
 from ...redact import redact
+from ..playbook.questions import ended, head_of, ranked_rows
 from .episodes import LONGEST, TOP_K, Episode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ...core.evidence import Evidence
     from ...core.verdict import Verdict
@@ -47,7 +48,6 @@ MAX_REASONING: Final = 4_000
 ANSWER_CHARS: Final = 4_000
 LINE_CHARS: Final = 400
 CONTEXT_TOKENS: Final = 3_000
-MISSING_SHOWN: Final = 5
 DECISIVE: Final = 1  # lines of the log of a higher rank are routine
 FILES_KEPT: Final = 20
 TRIGGERS: Final = 4
@@ -260,35 +260,23 @@ def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure 
         session=verdict.session, turn=verdict.turn, task=verdict.task, at=verdict.at,
     )  # fmt: skip
     answer = head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS)
-    lines, why = context_of(case.evidence), _reasoning(verdict, case.rounds)
-    return Failure(e, directory, host, lines, answer, why, case.model)
+    why = head_and_tail(
+        "; ".join(filter(None, [ended(verdict, case.rounds), verdict.feedback])), ANSWER_CHARS
+    )
+    return Failure(e, directory, host, context_of(case.evidence), answer, why, case.model)
 
 
 def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...]:
     """The lines that decide, the most decisive kept first, in the order rows, log, files."""
-    lines = [
-        (
-            0 if row.open or row.outcome == "failed" else 2,
-            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, LINE_CHARS)}",
-        )
-        for row in evidence.rows
-    ]
+    lines = ranked_rows(evidence)
     for act in evidence.log:
         if act.rank <= DECISIVE:
             said = "; ".join(head_and_tail(s, LINE_CHARS) for s in act.said)
             text = head_and_tail(act.text, LINE_CHARS)
             lines.append((act.rank + 1, f"{act.id} {text}{f' → {said}' if said else ''}".strip()))
-    lines += [(2, f"{f.path} ({f.how}, +{f.added} -{f.removed})") for f in evidence.files]
+    lines += [(2, head_of(f)) for f in evidence.files]
     kept = fit(lines, most)
     return tuple(text for i, (_, text) in enumerate(lines) if i in kept)
-
-
-def _reasoning(verdict: Verdict, rounds: Iterable[str]) -> str:
-    """Why the verdict is what it is, in words."""
-    said = [f"{verdict.state}, severity {verdict.severity}"]
-    said += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
-    said += [f"feedback before: {text}" for text in rounds]
-    return head_and_tail("; ".join(filter(None, [*said, verdict.feedback])), ANSWER_CHARS)
 
 
 def _proof(verdict: Verdict, evidence: Evidence) -> str:

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from .episodes import Outcome
 
 STATES: Final[tuple[State, ...]] = get_args(State)
-COLUMNS: Final = (
-    "id", "project", "query", "reward", "problem", "lesson", "reflection", "state", "triggers", "cites",
-    "files", "proof", "author", "session", "turn", "task", "at", "theirs",
-)  # fmt: skip
+COLUMNS: Final = tuple(f for f in Episode.__struct_fields__ if f not in {*COUNTS, "similarity"})
 LISTS: Final = frozenset({"triggers", "cites", "files"})
 USES_DAYS: Final = 90
 """So long it is remembered which sessions an episode was counted for. The counts themselves stay."""

@@ -85,7 +85,7 @@ def of_case(case: Case, directory: str, verdict: Verdict) -> Stretch:
         task=case.task,
         turns=(case.turn,),
         requests=case.requests,
-        ended=_ended(case, verdict),
+        ended=ended(verdict, case.rounds),
         final=case.final,
         evidence=case.evidence,
         cited=case.cited,
@@ -94,12 +94,28 @@ def of_case(case: Case, directory: str, verdict: Verdict) -> Stretch:
     )
 
 
-def _ended(case: Case, verdict: Verdict) -> str:
-    """How a turn ended, in words."""
+def ended(verdict: Verdict, rounds: Iterable[str]) -> str:
+    """How a turn ended, in words. ``rounds``: the feedback before."""
     words = [f"{verdict.state}, severity {verdict.severity}"]
     words += [f"reward {verdict.reward:g}"] if verdict.reward is not None else []
     words += [f"open: {m.text}" for m in verdict.missing[:MISSING_SHOWN]]
-    return "; ".join([*words, *(f"feedback before: {text}" for text in case.rounds)])
+    return "; ".join([*words, *(f"feedback before: {text}" for text in rounds)])
+
+
+def ranked_rows(evidence: Evidence) -> list[tuple[int, str]]:
+    """The rows as lines, those that decide first: 0, others 2."""
+    return [
+        (
+            0 if row.open or row.outcome == "failed" else 2,
+            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, ROW_CHARS)}",
+        )
+        for row in evidence.rows
+    ]
+
+
+def head_of(file: FileChange) -> str:
+    """The line that says how a file changed."""
+    return f"{file.path} ({file.how}, +{file.added} -{file.removed})"
 
 
 def joined(turns: Iterable[Stretch]) -> Stretch | None:
@@ -200,13 +216,6 @@ def of_stretch(
     """
     room = REFLECTOR_TOKENS - tokens(template) - tokens(" ".join(cited)) - 10 * HEADING
     evidence = stretch.evidence
-    rows = [
-        (
-            0 if row.open or row.outcome == "failed" else 1,
-            f"{row.id} [{f'{row.kind} {row.outcome}'.strip()}] {head_and_tail(row.text, ROW_CHARS)}",
-        )
-        for row in evidence.rows
-    ]
     blocks, left = dict[str, str](), room
     # the share of the room at most; the changes have what is left
     for name, share, items in (
@@ -215,7 +224,7 @@ def of_stretch(
         ("How it ended", 0.05, [(0, stretch.ended)]),
         ("What the person typed", 0.2, _requests(stretch.requests)),
         ("The agent's last words", 0.1, [(0, stretch.final)]),
-        ("Facts that were computed from the calls", 0.1, rows),
+        ("Facts that were computed from the calls", 0.1, ranked_rows(evidence)),
         (
             "Log: every call in order",
             0.4,
@@ -248,7 +257,7 @@ def _requests(requests: Sequence[str]) -> list[tuple[int, str]]:
 def _changes(files: Iterable[FileChange]) -> Iterator[tuple[int, str]]:
     """The head of each file, before the lines of any."""
     for f in files:
-        yield 0, f"{f.path} ({f.how}, +{f.added} -{f.removed})"
+        yield 0, head_of(f)
         if f.lines:
             yield 1, "\n".join(f"    {text}" for text in f.lines)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from daemon import config
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.feature import Memory
-from daemon.learning.lessons.give import FOLDER
+from daemon.learning.lessons.give import FOLDER, GiveLessons
 from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.store import ledger
 from daemon.testing import FakeClock, ScriptedLLM
@@ -48,6 +48,12 @@ class Site:
     def memory(self) -> Memory:
         found = self.sim.daemon.engine.features.named("memory")
         assert isinstance(found, Memory)
+        return found
+
+    @property
+    def give(self) -> GiveLessons:
+        found = self.sim.daemon.engine.features.named("lessons")
+        assert isinstance(found, GiveLessons)
         return found
 
     async def knows(

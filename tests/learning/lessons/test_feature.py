@@ -160,7 +160,7 @@ async def test_two_a_session_and_one_a_task(site: Site) -> None:
 async def test_a_lesson_with_proof_is_shown_here_and_nowhere_else(site: Site, tmp_path: Path) -> None:
     """Part 0: in the same repository, its worktrees included; not in another project."""
     await site.closes(await site.fails("s1"), SAID)
-    give, project = site.memory.give, str(site.project)
+    give, project = site.give, str(site.project)
     found = await give.for_task(project, "Make the parser's tests pass")
     assert [e.lesson for e in found] == [LESSON]
     other = tmp_path / "other"
@@ -178,11 +178,11 @@ async def test_an_opinion_waits_for_a_person(site: Site) -> None:
     ask = route(site)
     assert (e.proof, e.state) == ("", "quarantined")
     project = str(site.project)
-    assert await site.memory.give.for_task(project, task) == []
+    assert await site.give.for_task(project, task) == []
     assert (await ask("settle", ids=[e.id], yes=True))["changed"] == 1
-    assert [e.id for e in await site.memory.give.for_task(project, task)] == [e.id]
+    assert [e.id for e in await site.give.for_task(project, task)] == [e.id]
     await ask("settle", ids=[e.id], yes=False)
-    assert await site.memory.give.for_task(project, task) == []
+    assert await site.give.for_task(project, task) == []
 
 
 async def test_another_session_confirms_by_a_row(site: Site) -> None:
@@ -216,7 +216,7 @@ async def test_what_others_wrote_reaches_no_agent_without_a_yes(postgres: Postgr
     await another.sync()
     c = await site.fails("s1")
     await site.looks()
-    give, project = site.memory.give, str(git)
+    give, project = site.give, str(git)
     assert [(e.session, e.state) for e in await site.episodes()] == [("x", "quarantined")], "a person sees it"
     assert await give.for_task(project, TASK) == []
     await site.closes(c, SAID)
@@ -245,7 +245,7 @@ async def test_a_dispute_withdraws_the_lesson(site: Site) -> None:
     assert (await route(site)("withdraw", session="s1"))["withdrawn"] == 1
     assert [e.state for e in await site.episodes()] == ["dismissed"]
     assert site.memory.status()["waiting"] == 0
-    assert await site.memory.give.for_task(str(site.project), TASK) == []
+    assert await site.give.for_task(str(site.project), TASK) == []
 
 
 async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
@@ -259,7 +259,7 @@ async def test_the_store_of_episodes_is_gone_for_a_while(site: Site) -> None:
     await site.closes(c, SAID)
     assert site.memory.status()["waiting"] == 1
     with pytest.raises(Unavailable):
-        await site.memory.give.for_task(str(site.project), TASK)
+        await site.give.for_task(str(site.project), TASK)
     site.llm.add(COMPLETE)
     await c.works("Nothing is in this folder.")
     await site.sim.settle()
