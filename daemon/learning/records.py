@@ -9,6 +9,7 @@ nobody is asked here.
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, to_builtins
@@ -117,16 +118,11 @@ def why_off(kind: Kind, person: Settings, project: Settings) -> str:
     """
     if kind == "rule":
         return ""
-    learns = {"point": person.playbook.enabled, "lesson": person.memory.enabled}.get(kind, True)
-    if not learns:
+    part = {"point": "playbook", "lesson": "memory"}.get(kind, "")
+    if part and not getattr(person, part).enabled:
         return "learning is off; `reflectd setup --learning on` switches it on"
-    switches = [(project.enabled, "enabled"), (project.offer.enabled, "offer.enabled")]
-    if kind == "point":
-        switches.append((project.playbook.enabled, "playbook.enabled"))
-    if kind == "lesson":
-        switches.append((project.memory.enabled, "memory.enabled"))
-    for on, name in switches:
-        if not on:
+    for name in ("enabled", "offer.enabled", *([f"{part}.enabled"] if part else [])):
+        if not attrgetter(name)(project):
             return f"{name} is false (`reflectd config` says where)"
     if project.judge.mode == "observe":
         return "judge.mode is observe, which gives agents nothing"

@@ -47,7 +47,13 @@ _LOCK: Final = 0x7265666C  # of those who make the tables at the same time
 _NAMES: Final = tuple(name for name in COLUMNS if name not in {"state", "theirs"})
 _TEXTS: Final = tuple(name for name in _NAMES if name not in {"reward", "at"})
 _BYTES: Final = " + ".join(f"octet_length({name})" for name in _TEXTS)
-_OTHERS: Final = "repository = %(repository)s AND owner <> %(me)s"
+_MINE: Final = "owner = %(me)s AND repository = %(repository)s AND project = %(project)s"
+_OTHERS: Final = "FROM episode_memory WHERE repository = %(repository)s AND owner <> %(me)s"
+_WITHDRAWN: Final = f"SELECT id {_OTHERS} AND withdrawn AND id = ANY(%(theirs)s)"
+_NEW: Final = (
+    f"SELECT {', '.join(_NAMES)} {_OTHERS} AND NOT withdrawn AND at > %(since)s "
+    f"AND NOT id = ANY(%(known)s) AND {_BYTES} <= {ROW_BYTES} ORDER BY at DESC LIMIT %(most)s"
+)
 
 TABLES: Final = (
     f"""
@@ -114,11 +120,24 @@ class SharedLessons:
         if not repository:
             return 0
         here = await self._store.page([project], limit=-1)
-        about = {"me": await self._me(), "repository": repository, "project": project}
+        own, theirs = [e for e in here if not e.theirs], [e for e in here if e.theirs]
+        waiting = sum(e.state == "quarantined" for e in theirs)
+        about = {
+            "me": await self._me(),
+            "repository": repository,
+            "project": project,
+            "own": [e.id for e in own],
+            "gone": [e.id for e in own if e.state == "dismissed"],
+            "theirs": [e.id for e in theirs if e.state != "dismissed"],
+            "known": [e.id for e in here],
+            "since": now_ms - UNUSED_DAYS * DAY_MS,
+            "most": max(0, min(READ, WAITING - waiting)),
+        }
         async with self._connected() as c:
-            await self._push(c, about, [e for e in here if not e.theirs])
-            withdrawn, rows = await _pull(c, about, here, now_ms)
-        await self._store.settle(withdrawn, "dismissed")
+            await self._push(c, about, own)
+            withdrawn = await _all(c, _WITHDRAWN, about)
+            rows = await _all(c, _NEW, about)
+        await self._store.settle([id_ for (id_,) in withdrawn], "dismissed")
         new = await asyncio.to_thread(_copies, rows, project)
         return sum([await self._store.add(e) for e in new])
 
@@ -126,15 +145,13 @@ class SharedLessons:
         """Make the server's rows of this project say what is here: forgotten ones go, dismissed ones are
         withdrawn, new ones that are not dismissed are written.
         """
-        about |= {"own": [e.id for e in own], "gone": [e.id for e in own if e.state == "dismissed"]}
-        mine = "owner = %(me)s AND repository = %(repository)s AND project = %(project)s"
-        await c.execute(f"DELETE FROM episode_memory WHERE {mine} AND NOT id = ANY(%(own)s)", about)
+        await c.execute(f"DELETE FROM episode_memory WHERE {_MINE} AND NOT id = ANY(%(own)s)", about)
         await c.execute(
-            f"UPDATE episode_memory SET withdrawn = NOT withdrawn WHERE {mine} "
+            f"UPDATE episode_memory SET withdrawn = NOT withdrawn WHERE {_MINE} "
             "AND withdrawn <> (id = ANY(%(gone)s))",
             about,
         )
-        known = {id_ for (id_,) in await _all(c, f"SELECT id FROM episode_memory WHERE {mine}", about)}
+        known = {id_ for (id_,) in await _all(c, f"SELECT id FROM episode_memory WHERE {_MINE}", about)}
         new = [e for e in own if e.state != "dismissed" and e.id not in known]
         vectors = await self._store.vectors([e.id for e in new])
         names = (*_NAMES, "repository", "model", "embedding")
@@ -179,34 +196,11 @@ class SharedLessons:
             raise Unavailable(f"{name} does not answer: {_first(error)}") from None
 
 
-async def _pull(
-    c: AsyncConnection[Any], about: dict[str, Any], here: Sequence[Episode], now_ms: int
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """The ids of those of others that their authors withdrew, and the rows that are not here."""
-    theirs = [e for e in here if e.theirs]
-    waiting = sum(e.state == "quarantined" for e in theirs)
-    asked = about | {
-        "theirs": [e.id for e in theirs if e.state != "dismissed"],
-        "known": [e.id for e in here],
-        "since": now_ms - UNUSED_DAYS * DAY_MS,
-        "most": max(0, min(READ, WAITING - waiting)),
-    }
-    sql = f"SELECT id FROM episode_memory WHERE {_OTHERS} AND withdrawn AND id = ANY(%(theirs)s)"
-    withdrawn = [id_ for (id_,) in await _all(c, sql, asked)]
-    rows = await _all(
-        c,
-        f"SELECT {', '.join(_NAMES)} FROM episode_memory WHERE {_OTHERS} AND NOT withdrawn "
-        f"AND at > %(since)s AND NOT id = ANY(%(known)s) AND {_BYTES} <= {ROW_BYTES} "
-        "ORDER BY at DESC LIMIT %(most)s",
-        asked,
-    )
-    return withdrawn, [dict(zip(_NAMES, row, strict=True)) for row in rows]
-
-
-def _copies(rows: Sequence[dict[str, Any]], project: str) -> list[Episode]:
+def _copies(rows: Sequence[Sequence[Any]], project: str) -> list[Episode]:
     """The rows that may be kept."""
     found = []
-    for row in rows:
+    for values_ in rows:
+        row = dict(zip(_NAMES, values_, strict=True))
         try:
             lists = {name: decode_list(row[name]) for name in LISTS}
             found.append(replace(brought(row | lists, project), theirs=True))
