@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...core.errors import UserError
 from ...core.given import folded
-from ...learning.playbook.points import SECTION_SLUGS, each, section_of
+from ...learning.playbook import points
 from ...learning.playbook.project_playbook import may_count
 from ...learning.records import NOBODY, change_named, changes, settle
 from ...learning.texts import refusal
-from ...redact import redact
 from ..reflect.review import consent
 from ..reflect.review import decided as asked_about
 from ..render import Paint, clock, place, plain, print_json, short
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from ...learning.records import Kind, Record
 
 Json = dict[str, Any]
-MAX_TEXT: Final = 2_000  # characters of a text that a person types
 REWARD: Final = -1.0  # of a task whose lesson a person wrote down: it went wrong
 PERSON: Final = "this asks a person, on a terminal"
 
@@ -48,15 +46,13 @@ def add(args: argparse.Namespace) -> int:
 
 def _add_point(args: argparse.Namespace, about: About) -> int:
     """Add a point, and say whether and when an agent gets it."""
-    text, section = checked(args.text), _section(args.section)
-    vouched = attended()
+    text, vouched = about.rules.check(args.text), attended()
+    section = next(name for name, slug in points.SECTION_SLUGS.items() if slug == args.section)
     with about.rules.playbook.change(dry_run=args.dry_run) as edit:
-        wanted = folded(text)
-        twin = next((p for _, p in each(edit.playbook) if folded(p["text"]) == wanted), None)
-        if twin is not None:
+        point = points.add(edit.playbook, text, section, edit.names, points.said_in(edit.playbook))
+        if point is None:
+            twin = next(p for _, p in points.each(edit.playbook) if folded(p["text"]) == folded(text))
             raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
-        point = {"name": edit.names.take(SECTION_SLUGS[section]), "text": text, "helpful": 0, "harmful": 0}
-        edit.playbook["sections"][section].append(point)
         edit.what, edit.approved = f"added {point['name']}", [text] if vouched else []
     how, given = _reaches(about, "point", text, str(point["name"]), vouched=vouched)
     change = f"p{edit.revision.number}" if edit.revision else None
@@ -82,7 +78,7 @@ def _reaches(about: About, kind: Kind, text: str, id_: str, *, vouched: bool) ->
 
 
 def _add_lesson(args: argparse.Namespace, about: About) -> int:
-    task, lesson = args.task.strip(), checked(args.text)
+    task, lesson = args.task.strip(), about.rules.check(args.text)
     if not task:
         raise UserError("say which task the lesson is about: --task TASK")
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
@@ -108,27 +104,6 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     say(given)
     say(f"take it back with: reflectd learned forget {short_id}")
     return 0
-
-
-def checked(text: str) -> str:
-    """A text as a person typed it, on one line. Raises ``UserError``."""
-    found = " ".join(text.split())
-    if not found:
-        raise UserError("the text is empty")
-    if len(found) > MAX_TEXT:
-        raise UserError(f"the text has {len(found)} characters; at most {MAX_TEXT} are kept")
-    if redact(found) != found:
-        raise UserError("the text holds a secret, and a playbook may be committed: leave it out")
-    return found
-
-
-def _section(name: str) -> str:
-    """The section by its slug or its name. Raises ``UserError``."""
-    by_slug = {slug: section for section, slug in SECTION_SLUGS.items()}
-    found = by_slug.get(name.strip().lower()) or section_of(name)
-    if found == "OTHERS" and name.strip().lower() not in {"oth", "others"}:
-        raise UserError(f"there is no section {short(name, 40)!r}; there are {', '.join(by_slug)}")
-    return found
 
 
 # --- approve and forget -------------------------------------------------------------------------------------

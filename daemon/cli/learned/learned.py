@@ -20,7 +20,7 @@ from ...core.errors import Unavailable, UserError
 from ...core.given import folded
 from ...core.settings import Settings
 from ...files.project import find_project
-from ...learning.playbook.points import each
+from ...learning.playbook.points import SECTION_SLUGS, each
 from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, load
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
 from ...learning.rules.learned_rules import LearnedRules
@@ -130,9 +130,7 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
     _kind_flag(one, kind, "point")
     if kind != "lesson":
-        one.add_argument(
-            "--section", default="oth", metavar="SECTION", help="of a point: pat, mis, pref, ctx, oth"
-        )
+        one.add_argument("--section", choices=SECTION_SLUGS.values(), default="oth", help="of a point")
     if kind != "point":
         one.add_argument(
             "--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,18 +112,9 @@ def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int
     """The playbook and the lessons in it, how many rules and preferences, and what could not be used as it
     is. Raises ``UserError`` with the number of a line that is none of them.
     """
-    try:
-        found = parsed(raw)
-    except (ValueError, RecursionError):
-        found = None
-    if found is not None and not (isinstance(found, dict) and found.get("kind")):
-        try:
-            whole = migrated(found)
-        except (ValueError, RecursionError) as error:
-            if not isinstance(found, dict) or "lesson" not in found:
-                raise UserError(f"{name} is no playbook that can be used: {error}") from None
-        else:
-            return whole.playbook, [], 0, tuple(whole.told)
+    with suppress(ValueError, RecursionError):
+        whole = migrated(parsed(raw))
+        return whole.playbook, [], 0, whole.told
     points: dict[str, list[Json]] = {section: [] for section in SECTION_SLUGS}
     lessons, left_out = list[Json](), 0
     for number, line in enumerate(raw.splitlines(), 1):
@@ -130,7 +122,8 @@ def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int
             continue
         one = _line(line)
         if one is None:
-            raise UserError(f"line {number} of {name} is nothing that was learned; nothing was taken over")
+            what = f"{name} is no playbook, and line {number} of it is nothing that was learned"
+            raise UserError(f"{what}; nothing was taken over")
         if one.get("kind") in ("rule", "preference"):
             left_out += 1
         elif one.get("kind") == "point":
@@ -142,7 +135,7 @@ def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int
     if not any(points.values()):
         return None, lessons, left_out, ()
     made = migrated({"sections": points})
-    return made.playbook, lessons, left_out, tuple(made.told)
+    return made.playbook, lessons, left_out, made.told
 
 
 def _line(line: bytes) -> Json | None:
