@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
 from ..core.errors import UserError
 from ..core.given import known_as
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from .lessons.episodes import Episode
     from .rules.learned_rules import LearnedRules, Look
     from .rules.standing import Standing
-    from .texts import Origin
 
 Json = dict[str, Any]
 Kind = Literal["rule", "preference", "point", "lesson"]
@@ -214,24 +212,24 @@ class Learned:
         if loaded.problem:
             raise UserError(loaded.problem)
         project = self.project
-        confirmed = {known_as(t.text): t.origin for t in tables.texts(db, project, "confirmed")} if db else {}
+        confirmed = {known_as(t.text): t for t in tables.texts(db, project, "confirmed")} if db else {}
         uses = tables.uses(db, project) if db else {}
         records = []
         for section, p in each(loaded.playbook):
-            origin, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
-            counts = vouched or origin is not None
+            text, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
+            counts = vouched or text is not None
             how, why = self.reaches("point", p["text"], vouched=counts, harm=harms(p))
             comes = "you wrote or approved it" if vouched else "it came with the file"
             records.append(Record(
                 p["name"], "point", "in use" if counts else "waiting", p["text"], how, why,
-                _session(origin) if origin else comes, section, used=uses.get(p["name"], 0),
-                helped=p["helpful"], harmed=p["harmful"], at=origin.at if origin else 0,
+                _session(text) if text else comes, section, used=uses.get(p["name"], 0),
+                helped=p["helpful"], harmed=p["harmful"], at=text.at if text else 0,
             ))  # fmt: skip
         waiting = tables.texts(db, project) if db else ()
         return records + [
             Record(
                 f"new-{t.id}", "point", "waiting", t.text, "", refusal(t.text) or NOBODY,
-                _session(replace(t.origin, session=t.session, proof="")), t.section, at=t.at, key=str(t.id),
+                _session(t), t.section, at=t.at, key=str(t.id),
             )
             for t in waiting
             if not self._own.blocked(t.text)
@@ -286,10 +284,10 @@ def named(records: Iterable[Record], wanted: str) -> Record:
     return found[0]
 
 
-def _session(origin: Origin) -> str:
+def _session(text: tables.Text) -> str:
     """Where a text comes from that a session taught."""
-    why, by = (f": {origin.why}" if origin.why else ""), f", confirmed by {origin.proof}"
-    return f"session {origin.session}{why}{by if origin.proof else ''}"
+    why, by = (f": {text.why}" if text.why else ""), (f", confirmed by {text.proof}" if text.proof else "")
+    return f"session {text.session}{why}{by}"
 
 
 # --- a person's word, and changes of files ------------------------------------------------------------------

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from ..core.given import known_as
-from ..learning.texts import Origin
 from ..store.retention import old
 
 if TYPE_CHECKING:
@@ -36,7 +35,8 @@ _encode = msgspec.json.Encoder().encode
 
 class Text(Struct, frozen=True):
     """A text that was learned. ``replaces``: the names of the points that it stands for once it counts.
-    ``session``: where it was learned. ``settled``: when it was confirmed or dismissed, 0 while it is not.
+    ``session`` and ``at``: where and when it was learned. ``why``: one sentence. ``proof``: the row or the
+    words that confirmed it.
     """
 
     id: int
@@ -47,8 +47,13 @@ class Text(Struct, frozen=True):
     replaces: tuple[str, ...]
     session: str
     at: int
-    settled: int
-    origin: Origin
+    why: str = ""
+    proof: str = ""
+
+
+class _Origin(Struct):
+    why: str = ""
+    proof: str = ""
 
 
 # --- judged cases that wait -----------------------------------------------------------------------
@@ -148,7 +153,7 @@ def counts(db: Reads, of: str = "") -> dict[str, int]:
 
 # --- texts ----------------------------------------------------------------------------------------
 
-_TEXT: Final = "id, directory, state, section, text, replaces, session, at, settled, origin"
+_TEXT: Final = "id, directory, state, section, text, replaces, session, at, origin"
 
 
 def quarantine(
@@ -157,12 +162,12 @@ def quarantine(
     text: str,
     session: str,
     at: int,
-    origin: Origin,
+    why: str = "",
     replaces: Sequence[str] = (),
 ) -> Statement:
     """Keep a new text apart, unless the project has it already: quarantined, confirmed or dismissed."""
     names = msgspec.json.encode(list(replaces)).decode()
-    row = (directory, known_as(text), "quarantined", section, text, names, session, at, _encode(origin))
+    row = (directory, known_as(text), "quarantined", section, text, names, session, at, _encode(_Origin(why)))
     return (
         "INSERT OR IGNORE INTO learned "
         "(directory, digest, state, section, text, replaces, session, at, origin) "
@@ -171,11 +176,11 @@ def quarantine(
     )
 
 
-def settle(text: Text, state: State, at: int, origin: Origin) -> Statement:
+def settle(text: Text, state: State, at: int, proof: str) -> Statement:
     """It was confirmed or dismissed. A dismissed text is never learned again."""
     return (
         "UPDATE learned SET state = ?, settled = ?, origin = ? WHERE id = ? AND state = 'quarantined'",
-        [(state, at, _encode(origin), text.id)],
+        [(state, at, _encode(_Origin(text.why, proof)), text.id)],
     )
 
 
@@ -207,16 +212,16 @@ def confirmed(db: Reads, directory: str) -> set[str]:
 
 
 def _text(row: Row) -> Text:
-    identity, directory, state, section, text, replaces, session, at, settled, origin = row
+    identity, directory, state, section, text, replaces, session, at, origin = row
     try:
         names = tuple(msgspec.json.decode(replaces, type=list[str]))
     except msgspec.MsgspecError:
         names = ()
     try:
-        known = msgspec.json.decode(origin, type=Origin)
+        known = msgspec.json.decode(origin, type=_Origin)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        known = Origin("curator", session, at=at)
-    return Text(identity, directory, state, section, text, names, session, at, settled, known)
+        known = _Origin()
+    return Text(identity, directory, state, section, text, names, session, at, known.why, known.proof)
 
 
 # --- what became of points ------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-"""Texts that reflectd learned by itself: where each comes from, and which may never be put in front of an
-agent.
+"""Texts that reflectd learned by itself: which may never be put in front of an agent.
 
 A learned text is read by an agent as what worked in this project. So it must be one plain sentence of facts:
 no address, no command line, no secret, and nothing that tells an agent what it may do. ``refusal`` says what
@@ -11,32 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from ..core.given import CITED
 from ..redact import redact
 
 CHARS: Final = 300
-By = Literal["curator", "person", "import"]
-
-
-class Origin(Struct, frozen=True):
-    """Where a text comes from. ``session`` and ``turn``: what it was learned from. ``at``: epoch ms.
-    ``why``: one sentence. ``proof``: the row or the words that confirmed it, and ``confirmed_in`` the
-    session.
-    """
-
-    by: By
-    session: str = ""
-    turn: str = ""
-    at: int = 0
-    why: str = ""
-    proof: str = ""
-    confirmed_in: str = ""
-
-
 _SPACES: Final = re.compile(r"\s+")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 

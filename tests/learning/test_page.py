@@ -18,7 +18,6 @@ from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.state import ReflectState
-from daemon.learning.texts import Origin
 from daemon.store import verdicts
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.learning.playbook.books import book, point
@@ -72,9 +71,9 @@ class Site:
 
     async def kept_apart(self, *texts: str) -> None:
         """Texts that a session taught and no other one has shown."""
-        origin = Origin("curator", "s1", why="the tests failed without it")
+        why = "the tests failed without it"
         for text in texts:
-            row = tables.quarantine(str(self.project), "PROJECT CONTEXT", text, "s1", 1, origin)
+            row = tables.quarantine(str(self.project), "PROJECT CONTEXT", text, "s1", 1, why)
             await self.sim.daemon.db.commit(row)
 
     def learned(self, text: str, *, soft: bool = False) -> None:
@@ -198,7 +197,7 @@ async def test_what_waits_is_approved_or_dismissed_by_a_click(site: Site) -> Non
     await site.clicks(waiting, "dismiss", 1)
     await site.sim.settle()
     (text,) = tables.texts(site.sim.daemon.db, str(site.project), "confirmed")
-    assert text.origin.proof == "a person's word in the dashboard"
+    assert text.proof == "a person's word in the dashboard"
     assert site.stones() == ["Views convert dates."]
     assert (await site.page())[WAITING]["rows"] == []
     with pytest.raises(REFUSED, match="new-1 is not there any more"):

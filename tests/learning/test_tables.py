@@ -11,7 +11,6 @@ from daemon.core.offers import Offer, compose
 from daemon.core.verdict import Verdict
 from daemon.learning import tables
 from daemon.learning.tables import DAY_MS, SPOOL_BYTES, SPOOL_DAYS
-from daemon.learning.texts import Origin
 from daemon.store import injections, verdicts
 from daemon.store.db import Database
 
@@ -64,12 +63,11 @@ async def test_cases_hold_at_most_fifty_megabytes(db: Database) -> None:
 
 async def test_a_text_is_kept_once_and_a_dismissed_one_stays_away(db: Database) -> None:
     """A tombstone: what a person dismissed is not learned again."""
-    origin = Origin("curator", "s", "1", NOW, "why")
-    add = tables.quarantine("/p", "OTHERS", "Use pathlib.", "s", NOW, origin, ["pat-001"])
+    add = tables.quarantine("/p", "OTHERS", "Use pathlib.", "s", NOW, "why", ["pat-001"])
     await db.commit(add, add)
     (text,) = tables.texts(db, "/p")
-    assert (text.text, text.replaces, text.origin) == ("Use pathlib.", ("pat-001",), origin)
-    await db.commit(tables.settle(text, "dismissed", NOW, origin))
+    assert (text.text, text.replaces, text.why) == ("Use pathlib.", ("pat-001",), "why")
+    await db.commit(tables.settle(text, "dismissed", NOW, "a no"))
     assert tables.confirmed(db, "/p") == set()
     await db.commit(add)
     assert tables.texts(db, "/p") == []

@@ -27,7 +27,6 @@ from daemon.engine import timers
 from daemon.engine.timers import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.store import Episodes
-from daemon.learning.texts import Origin
 from daemon.store import db as databases
 from daemon.store import injections, ledger, outbox, proofs
 from daemon.store.ledger import DeadLetter, keep_letters
@@ -101,7 +100,7 @@ async def tell_a_story(folder: Path) -> Path:
         tables.keep_case("ses_a", "u", "/p", now, b"{}"),
         tables.count("/p", "skipped"),
         tables.tag("/p", "pat-001", "ses_a", "helpful", now, "why"),
-        tables.quarantine("/p", "OTHERS", "text", "ses_a", now, Origin("curator")),
+        tables.quarantine("/p", "OTHERS", "text", "ses_a", now),
         ("INSERT INTO told_once VALUES ('month 2026-11', ?)", [(now,)]),
         injections.give("ses_a", "start", now, compose([Offer("o", "point", "text")], 100)),
         engine.jobs.statement("task.closed", "k", {"session": "ses_a"}, lane="other", due_ms=now),

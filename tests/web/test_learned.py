@@ -21,7 +21,6 @@ from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
 from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
-from daemon.learning.texts import Origin
 from daemon.store.db import Database
 from harness.machine import processes
 from harness.machine.reflectd import Daemon, call
@@ -78,7 +77,7 @@ async def fill(box: Sandbox) -> None:
     db = Database(box.state / "reflectd.sqlite3", SystemClock().now_ms)
     project = str(Path(box.project).resolve())
     for text in (TEXT, "The linter runs before each commit."):
-        await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, Origin("curator", "s1")))
+        await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1))
     repository = project_of(str(box.project))
     said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
     await Episodes(db).add(Episode("a" * 32, repository, *said, at=1))

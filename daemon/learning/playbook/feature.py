@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import msgspec
 from msgspec import Meta, Struct, to_builtins
-from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, UserError
@@ -34,7 +33,7 @@ from ...engine.feature import Feature, Heard, Place, Route, route
 from ...store import injections
 from ...store import jobs as job_rows
 from .. import tables
-from ..texts import Origin, refusal
+from ..texts import refusal
 from .points import Change, Operation, Point, Tag, apply_tags, changed, copy, counted, each, line, proposed
 from .project_playbook import OwnWords, ProjectPlaybook, View
 from .questions import (
@@ -257,9 +256,8 @@ class Playbook(Feature):
         if yes and (why := refusal(text.text)):
             raise BadReply(f"text {text.id} may not be offered to agents: {why}")
         word = "a person's word" + (" in the dashboard" if asked.by == "dashboard" else "")
-        origin = replace(text.origin, proof=word, confirmed_in="")
         state: tables.State = "confirmed" if yes else "dismissed"
-        statements = [tables.settle(text, state, self._world.clock.now_ms(), origin)]
+        statements = [tables.settle(text, state, self._world.clock.now_ms(), word)]
         if yes:
             await asyncio.to_thread(self.book(text.directory).approve, [text.text])
             change = Change(operations=(_confirmed(text),))
@@ -423,11 +421,8 @@ class Playbook(Feature):
         statements = [
             tables.drop_cases(job.key, answered.turns),
             *(tables.tag(project, t.name, s.id, t.tag, now, t.rationale) for t in counts),
-            *(_kept_apart(op, project, s.id, answered.turns[-1], now) for op in new),
-            *(
-                tables.settle(t, "confirmed", now, replace(t.origin, proof=cites, confirmed_in=s.id))
-                for t, cites in shown_true
-            ),
+            *(tables.quarantine(project, op.section, op.text, s.id, now, op.why, op.names) for op in new),
+            *(tables.settle(t, "confirmed", now, cites) for t, cites in shown_true),
             injections.cite(s.id, cited),
             tables.count(project, "stretches"),
         ]
@@ -496,11 +491,6 @@ def write_once(book: ProjectPlaybook, change: Change, job: Job) -> list[str]:
 
 def _confirmed(text: Text) -> Operation:
     return Operation(text.text, text.replaces, text.section)
-
-
-def _kept_apart(op: Operation, project: str, session: str, turn: str, now: int) -> Statement:
-    origin = Origin("curator", session, turn, now, op.why)
-    return tables.quarantine(project, op.section, op.text, session, now, origin, op.names)
 
 
 def _answered(cursor: str) -> _Answered | None:

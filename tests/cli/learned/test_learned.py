@@ -15,7 +15,6 @@ from daemon.core.verdict import FinalState, Verdict
 from daemon.learning import tables
 from daemon.learning.playbook.project_playbook import ProjectPlaybook, dumped
 from daemon.learning.state import ReflectState
-from daemon.learning.texts import Origin
 from daemon.store import injections, verdicts
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
@@ -80,9 +79,9 @@ def commits(box: Sandbox, *statements: Any) -> None:
 
 def kept_apart(box: Sandbox, text: str) -> None:
     """A text that a session taught and no other one has shown."""
-    origin = Origin("curator", "s1", why="the tests failed without it")
+    why = "the tests failed without it"
     project = str(Path(box.project).resolve())
-    commits(box, tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, origin))
+    commits(box, tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1, why))
 
 
 def stones(box: Sandbox) -> list[str]:
