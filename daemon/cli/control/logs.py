@@ -1,8 +1,7 @@
 """``reflectd logs``: the end of the log of a daemon that runs in the background.
 
 Reads the log file and what was rotated away; where systemd runs the daemon, its journal. A daemon in the
-foreground logs to its terminal, which this verb can't read. Exit codes: 0 done · 1 there is no log ·
-2 wrong arguments · 130 ended by Ctrl-C.
+foreground logs to its terminal, which this verb can't read.
 """
 
 from __future__ import annotations

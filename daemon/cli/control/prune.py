@@ -1,8 +1,7 @@
 """``reflectd prune``: what is too old to keep, and a person's word that the clock is right.
 
 The daemon deletes by itself, a day's worth a day. After its clock jumped it deletes nothing for a day; this
-verb ends that. It deletes nothing itself. Exit codes: 0 done, or nothing to do · 1 no daemon, or you said
-no · 2 no terminal to ask on.
+verb ends that. It deletes nothing itself.
 """
 
 from __future__ import annotations

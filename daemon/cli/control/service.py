@@ -2,9 +2,6 @@
 
 Decides the order of the steps and what the person is told. The package ``service`` writes the files and talks
 to the service manager. Nothing needs root.
-
-Exit codes: 0 done (status: installed) · 1 the files are as asked, but the service manager can't be asked or
-refused: the commands to run by hand are printed · 2 wrong arguments or settings · 3 status: not installed.
 """
 
 from __future__ import annotations

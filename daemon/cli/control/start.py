@@ -1,8 +1,7 @@
 """``reflectd start``, ``stop`` and ``restart``: the daemon in the background, once per user.
 
 The service manager starts, stops and restarts the daemon that it runs. A turn that is being judged meanwhile
-is judged again by the next daemon. Exit codes: 0 done · 1 it does not start, answer or end · 2 wrong
-arguments or settings.
+is judged again by the next daemon.
 """
 
 from __future__ import annotations

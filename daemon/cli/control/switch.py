@@ -1,8 +1,7 @@
 """``reflectd on|off``: switches one project or one session on or off, and no other (I40).
 
 Without a folder it means the project of the current one. The daemon stores the switch. When none runs, this
-verb writes it into the database itself, and the next daemon reads it there. Exit codes: 0 done, or it was so
-already · 1 still off, because a folder above is · 2 no such session or folder.
+verb writes it into the database itself, and the next daemon reads it there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """``reflectd doctor``: looks at everything that reflectd needs, and says what is wrong and how to mend it.
 
 Changes nothing but outdated copies of the plugins, and uses the network only with ``--online``, which asks
-each model once. Exit codes: 0 nothing failed (there may be warnings) · 1 something failed · 2 wrong
-arguments. Wrong settings are a finding, not an error.
+each model once. Wrong settings are a finding, not an error.
 """
 
 from __future__ import annotations

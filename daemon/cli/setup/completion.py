@@ -3,7 +3,7 @@ ids.
 
 At each Tab the script asks ``reflectd completion words -- WORD...``, which looks at the parser of the verb
 that was typed. Where a session id stands the daemon is asked for those it knows, for half a second at most.
-Nothing is said when none answers. Exit code 0.
+Nothing is said when none answers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 ``set`` writes into the person's own file, keeps everything else in it, and refuses a value that a daemon
 would refuse. All but the listing and ``get`` work with a file that has mistakes.
-Exit codes: 0 done · 1 the file system refused, or the editor failed · 2 an unknown setting or a wrong value.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from ..terminal import add_flag, say, show
 if TYPE_CHECKING:
     import argparse
 
-    from ...core.settings import Settings
 
 ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "edit": (), "path": (), "undo": ()}
 EPILOG = """examples:
@@ -131,7 +129,6 @@ def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[st
 
 def _set(key: str, text: str, *, as_json: bool) -> None:
     """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
-    from . import copies
     from .edit import put_settings
 
     value = config.value_of(key, text)
@@ -143,8 +140,7 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
     written = put_settings(os.environ, {key: value}, datetime.now)
     wrong = [f"the settings have another mistake: {line}" for line in written.problem.splitlines()]
     notes = [*(wrong or ["a daemon that runs uses it from its next start on"]), *written.notes]
-    changed = copies.refresh_all(os.environ)
-    notes += [f"restart {HOSTS[host]}: its plugin follows the setting" for host in changed]
+    notes += _restarts()
     if as_json:
         done = {"key": key, "value": value, "file": str(written.file), "changed": bool(written.changed)}
         print_json({**done, "backup": str(written.backup) if written.backup else None, "warnings": notes})
@@ -158,12 +154,10 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
 
 def _undo(file: Path, *, as_json: bool) -> None:
     """Bring back the file before the last ``set`` or ``setup``. Raises ``UserError``, ``Unavailable``."""
-    from . import copies, edit
+    from . import edit
 
     report = edit.undo(os.environ, [file], datetime.now, force=False, dry_run=False)
-    changed = [
-        f"restart {HOSTS[host]}: its plugin follows the settings" for host in copies.refresh_all(os.environ)
-    ]
+    changed = _restarts()
     if as_json:
         print_json({"file": str(file), "action": report.action, "diff": report.diff, "warnings": changed})
         return
@@ -171,6 +165,14 @@ def _undo(file: Path, *, as_json: bool) -> None:
     say(f"{report.action} {file}; a daemon that runs uses it from its next start on")
     for line in changed:
         say(f"  note:    {line}")
+
+
+def _restarts() -> list[str]:
+    """Bring the plugins' copies up to date; a line for each agent that has to be started again."""
+    from . import copies
+
+    changed = copies.refresh_all(os.environ)
+    return [f"restart {HOSTS[host]}: its plugin follows the settings" for host in changed]
 
 
 def _edit(file: Path) -> None:
@@ -186,14 +188,7 @@ def _edit(file: Path) -> None:
         raise Unavailable(f"cannot open {file} with {wanted!r}: {why}; name an editor in EDITOR") from None
     if code:
         raise Unavailable(f"{wanted} ended with exit code {code}")
-    from . import copies
-
-    for host in copies.refresh_all(os.environ):
-        print(f"restart {HOSTS[host]}: its plugin follows the settings")
-    _check(config.load(os.environ, file))
-
-
-def _check(settings: Settings) -> None:
-    """Say what the file changes now."""
-    changed = len(settings.sources)
+    for line in _restarts():
+        print(line)
+    changed = len(config.load(os.environ, file).sources)
     print(f"{changed} of {len(SETTINGS)} settings do not have their default: `reflectd config --changed`")

@@ -1,14 +1,10 @@
 """The copies of our plugins in the data folder: what the hosts' settings name.
 
-An installed package moves when it is installed again with another Python, and a host that names the old
-place loads nothing any more. The copy stays where it is. ``setup`` makes it; ``setup``, ``start`` and
-``doctor`` bring it up to date. A link in its place is a developer's own and is left alone. Files are replaced
-one by one, the one that the host reads first as the last. ``Unavailable`` when the file system refuses.
-
-The copy for Claude Code follows the person's settings: it has the mod, which runs with all their rights,
-only with ``claude_code.mod``; and a hook at each tool call, for lessons that were chosen after the prompt,
-only where lessons are given, because a hook that does nothing costs time too. ``refresh_all`` runs
-where a setting changes and where a daemon starts.
+An installed package moves when it is installed again with another Python; the copy stays where it is. A link
+in its place is a developer's own and is left alone. The file that the host reads first is replaced last. The
+copy for Claude Code follows the person's settings: it has the mod, which runs with all their rights, only
+with ``claude_code.mod``, and a hook at each tool call only where lessons are given, because a hook that does
+nothing costs time too.
 """
 
 from __future__ import annotations
@@ -17,13 +13,12 @@ import json
 import os
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
-from ...files.safe import make_folder
+from ...files.safe import make_folder, remove_empty, write_atomic
 from ...paths import data_folder, shipped
 from ..terminal import say
 from .edit import read, remove_made
@@ -60,7 +55,7 @@ def state(env: Mapping[str, str], host: str) -> State:
         return "linked"
     if not folder.is_dir():
         return "missing"
-    return "different" if _differs(_wanted(env, host), folder) else "current"
+    return "different" if any(_changes(env, host)) else "current"
 
 
 def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
@@ -69,19 +64,19 @@ def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:
     A copy that is missing is made only with ``make``: then a settings file is about to name it.
     """
     folder = place(env, host)
+    if folder.is_symlink() or not (make or folder.is_dir()):
+        return False
     try:
-        found = state(env, host)
-        if found in {"current", "linked"} or (found == "missing" and not make):
-            return False
-        wanted = _wanted(env, host)
-        _write(wanted, folder)
-        for extra in sorted(set(_below(folder)) - wanted.keys(), reverse=True):
-            (folder / extra).unlink(missing_ok=True)
-            with suppress(OSError):
-                (folder / extra).parent.rmdir()
+        wrong, extra = _changes(env, host)
+        for path, file in wrong.items():
+            make_folder((folder / path).parent)
+            write_atomic(folder / path, file.data, file.mode, durable=False)
+        for path in extra:
+            (folder / path).unlink(missing_ok=True)
+            remove_empty([(folder / path).parent])
     except OSError as e:
         raise Unavailable(f"cannot write the plugin's copy {folder}: {e.strerror}") from e
-    return True
+    return bool(wrong or extra)
 
 
 def refresh_all(env: Mapping[str, str]) -> list[str]:
@@ -119,7 +114,10 @@ def _wanted(env: Mapping[str, str], host: str) -> dict[Path, _File]:
     """Path in the copy -> what it holds; what the host reads first is last."""
     source = shipped(SHIPPED[host])
     found = sorted(_below(source), key=lambda path: (path.name in _READ_FIRST, path))
-    wanted = {path: _File((source / path).read_bytes(), _mode(source / path)) for path in found}
+    wanted = {}
+    for path in found:
+        runs = os.access(source / path, os.X_OK)
+        wanted[path] = _File((source / path).read_bytes(), 0o755 if runs else 0o644)
     if host != "claude-code":
         return wanted
     settings = config.load(env, paths.config_file(env), left_out=[])  # also of a file with mistakes in it
@@ -150,27 +148,15 @@ def _below(folder: Path) -> list[Path]:
     return [path for path in inside if "__pycache__" not in path.parts]
 
 
-def _differs(wanted: Mapping[Path, _File], folder: Path) -> bool:
-    return set(_below(folder)) != wanted.keys() or any(
-        _other(file, folder / path) for path, file in wanted.items()
-    )
+def _changes(env: Mapping[str, str], host: str) -> tuple[dict[Path, _File], list[Path]]:
+    """The files that the copy lacks or has otherwise, and those that it should not have."""
+    folder, wanted = place(env, host), _wanted(env, host)
+    there = set(_below(folder))
+    wrong = {p: file for p, file in wanted.items() if p not in there or _other(file, folder / p)}
+    return wrong, sorted(there - wanted.keys(), reverse=True)
 
 
 def _other(file: _File, copy: Path) -> bool:
     """Says whether the copy has other bytes, can't be run as the file can, or may be written by others."""
     mode = copy.stat().st_mode
     return file.data != copy.read_bytes() or file.mode & 0o100 > mode & 0o100 or bool(mode & 0o022)
-
-
-def _mode(source: Path) -> int:
-    return 0o755 if os.access(source, os.X_OK) else 0o644
-
-
-def _write(wanted: Mapping[Path, _File], folder: Path) -> None:
-    from ...files.safe import write_atomic
-
-    for path, file in wanted.items():
-        copy = folder / path
-        make_folder(copy.parent)
-        if not copy.is_file() or _other(file, copy):
-            write_atomic(copy, file.data, file.mode, durable=False)

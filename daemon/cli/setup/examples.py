@@ -1,7 +1,6 @@
 """``reflectd examples [FOLDER]``: the scripts that come with reflectd, or a copy of them in a new folder.
 
-They tell what an agent did: aloud, by a Telegram bot, as a notification. Exit codes: 0, and 2 when the folder
-exists already, because nothing in it is overwritten.
+They tell what an agent did: aloud, by a Telegram bot, as a notification.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Only files with a name of ours are removed; anything else in our folders is a person's own and stays. The
 files of projects (``.reflection``) are named and never touched. The package cannot remove itself: the command
-for it is printed. Exit codes: 0 done, or nothing was there · 1 something could not be removed; the rest is ·
-2 wrong arguments, or nobody could be asked.
+for it is printed.
 """
 
 from __future__ import annotations
