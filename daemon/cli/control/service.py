@@ -235,20 +235,11 @@ def _announce(where: Paths) -> None:
 
 def _answer(where: Paths) -> str:
     """Connect, which starts the daemon, and say what answers. Raises ``Unavailable``."""
-    import time
+    from .start import awaited, status
 
-    from ...client import request
-
-    end = time.monotonic() + ANSWER_S
-    while True:
-        try:
-            s = request(where.socket, "GET", "/v1/status", timeout_s=ANSWER_S)
-        except Unavailable as e:
-            if time.monotonic() > end:
-                raise Unavailable(f"{e}. `reflectd logs` says why") from e
-            time.sleep(0.1)
-        else:
-            return f"reflectd {s['version']} answers on {where.socket} (pid {s['pid']})"
+    late = f"no daemon answers on {where.socket}; `reflectd logs` says why"
+    s = awaited(lambda: status(where.socket, ANSWER_S), ANSWER_S, late)
+    return f"reflectd {s['version']} answers on {where.socket} (pid {s['pid']})"
 
 
 def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:

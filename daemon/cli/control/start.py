@@ -58,7 +58,7 @@ def _program(status: Mapping[str, Any]) -> list[str]:
         return ["its program was replaced; it leaves for the new one at the next quiet moment"]
     if status["version"] == __version__:
         return []
-    theirs, ours = _parts(str(status["version"])), _parts(__version__)
+    theirs, ours = ([int(p) for p in v.split(".") if p.isdecimal()] for v in (status["version"], __version__))
     word = "older than" if theirs < ours else "newer than" if theirs > ours else "another version than"
     return [f"it is {status['version']}, {word} this program, {__version__}"]
 
@@ -73,10 +73,6 @@ def _settings(status: Mapping[str, Any]) -> list[str]:
         return []
     names = ", ".join(changed[:NAMED]) + (" …" if len(changed) > NAMED else "")
     return [f"it runs on older settings: {told['file']} changed since ({names})"]
-
-
-def _parts(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part.isdecimal()]
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -133,7 +129,10 @@ def _start(args: argparse.Namespace) -> int:
         return 0
     if service is not None:
         service.up(find_socket(where), forgive=not args.from_shim)
-        return _started_by_service(find_socket(where))
+        late = f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`"
+        running = awaited(lambda: status(find_socket(where)), WAIT_S, late)
+        say(f"reflectd {running['version']} started as a service (pid {running['pid']})")
+        return 0
     return detached(args, where)
 
 
@@ -168,39 +167,28 @@ def detached(args: argparse.Namespace, where: Paths) -> int:
         cwd="/",
         env=without(os.environ),
     )
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
+
+    def look() -> dict[str, Any] | None:
         running = status(where.socket)
-        if running is not None:
-            if running["pid"] != process.pid:
-                _end(process)
-                _tell(running)
-            else:
-                say(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
-            return 0
-        if process.poll() is not None:
+        if running is None and process.poll() is not None:
             said.seek(0)
             words = said.read().decode("utf-8", "replace").strip() or f"exit code {process.returncode}"
             if "runs already" not in words:  # else another `start` was faster, and its daemon will answer
                 raise Unavailable(f"the daemon did not start: {start_failure.read(where) or words}")
-        time.sleep(0.02)
-    raise Unavailable(f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}")
+        return running
 
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Another `start` was faster. The program started here must not become the daemon when that one ends."""
-    process.kill()
-    process.wait()
-
-
-def _started_by_service(socket: Path) -> int:
-    late = f"the service does not answer after {WAIT_S:.0f} s; see `reflectd logs`"
-    running = _awaited(lambda: status(socket), WAIT_S, late)
-    say(f"reflectd {running['version']} started as a service (pid {running['pid']})")
+    late = f"the daemon does not answer after {WAIT_S:.0f} s; see {where.log_file}"
+    running = awaited(look, WAIT_S, late)
+    if running["pid"] == process.pid:
+        say(f"reflectd {running['version']} started (pid {running['pid']}), log: {where.log_file}")
+    else:  # another `start` was faster; this one must not become the daemon when that one ends
+        process.kill()
+        process.wait()
+        _tell(running)
     return 0
 
 
-def _awaited(look: Callable[[], T | None], seconds: float, late: str) -> T:
+def awaited(look: Callable[[], T | None], seconds: float, late: str) -> T:
     """The result of ``look`` within so many seconds. Raises ``Unavailable`` with the words ``late``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -248,7 +236,7 @@ def end(where: Paths) -> int | None:
     lock = Lock(where.lock)
     os.kill(pid, signal.SIGTERM)
     late = f"reflectd (pid {pid}) still runs after {WAIT_S:.0f} s; `kill -9 {pid}` loses nothing stored"
-    return _awaited(lambda: pid if lock.is_free() else None, WAIT_S, late)
+    return awaited(lambda: pid if lock.is_free() else None, WAIT_S, late)
 
 
 def _end_service(where: Paths) -> int | None:
@@ -276,12 +264,19 @@ def _restart(args: argparse.Namespace) -> int:
         return run(args)
     copies.refresh_all(os.environ)  # what agents load follows the settings too
     service = manager.holding(os.environ, where)
-    if service is not None and service.pid() == before["pid"]:
-        service.restart()
-    else:
+    if service is None or service.pid() != before["pid"]:
         return _exchange(args, where, before)
-    now = _another(where, before)
-    say(f"reflectd {now['version']} restarted as a service (pid {now['pid']}){_was(before, now)}")
+    service.restart()
+
+    def look() -> dict[str, Any] | None:
+        now = status(find_socket(where))
+        same = now is None or all(now.get(key) == before.get(key) for key in ("pid", "started_at"))
+        return None if same else now
+
+    late = f"the new daemon does not answer after {RESTART_S:.0f} s; see `reflectd logs`"
+    now = awaited(look, RESTART_S, late)
+    was = "" if before["version"] == now["version"] else f"; it was {before['version']}"
+    say(f"reflectd {now['version']} restarted as a service (pid {now['pid']}){was}")
     return 0
 
 
@@ -298,19 +293,3 @@ def _exchange(args: argparse.Namespace, where: Paths, before: dict[str, Any]) ->
         where.stopped.unlink(missing_ok=True)
     args.from_shim = bool(before.get("by_host"))
     return detached(args, where)
-
-
-def _another(where: Paths, before: dict[str, Any]) -> dict[str, Any]:
-    """The new daemon's status. Raises ``Unavailable``."""
-
-    def look() -> dict[str, Any] | None:
-        now = status(find_socket(where))
-        same = now is None or all(now.get(key) == before.get(key) for key in ("pid", "started_at"))
-        return None if same else now
-
-    late = f"the new daemon does not answer after {RESTART_S:.0f} s; see `reflectd logs`"
-    return _awaited(look, RESTART_S, late)
-
-
-def _was(before: dict[str, Any], now: dict[str, Any]) -> str:
-    return "" if before["version"] == now["version"] else f"; it was {before['version']}"

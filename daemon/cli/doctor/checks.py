@@ -13,6 +13,7 @@ import socket
 import stat
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -117,15 +118,16 @@ def _private(name: str, folder: Path, other: str) -> Check:
     except FileNotFoundError:
         return Check(name, "ok", f"{folder} is made at the first start")
     close = f"chmod 700 {folder}"
-    for wrong, outcome, text, mend in (
-        (not stat.S_ISDIR(there.st_mode), "fail", f"{folder} is not a folder", f"move it away. {other}"),
-        (there.st_uid != os.getuid(), "fail", f"{folder} belongs to user {there.st_uid}", other),
-        (there.st_mode & 0o022, "fail", f"others may write to {folder}", close),
-        (there.st_mode & 0o055, "warn", f"others may read {folder}", close),
-        (not os.access(folder, os.W_OK | os.X_OK), "fail", f"{folder} cannot be written", close),
-    ):
-        if wrong:
-            return Check(name, "fail" if outcome == "fail" else "warn", text, mend)
+    if not stat.S_ISDIR(there.st_mode):
+        return Check(name, "fail", f"{folder} is not a folder", f"move it away. {other}")
+    if there.st_uid != os.getuid():
+        return Check(name, "fail", f"{folder} belongs to user {there.st_uid}", other)
+    if there.st_mode & 0o022:
+        return Check(name, "fail", f"others may write to {folder}", close)
+    if there.st_mode & 0o055:
+        return Check(name, "warn", f"others may read {folder}", close)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check(name, "fail", f"{folder} cannot be written", close)
     return Check(name, "ok", str(folder))
 
 
@@ -163,13 +165,11 @@ def sockets(about: About) -> Iterator[Check]:
 
 
 def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
         probe.settimeout(CONNECT_S)
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
+        probe.connect(str(path))
+        return True
+    return False
 
 
 def service(about: About) -> Iterator[Check]:
@@ -214,7 +214,7 @@ def plugins(about: About) -> Iterator[Check]:
     """Says whether the copies that the hosts load are of this version; afterwards they are."""
     for host, name in HOSTS.items():
         folder = copies.place(about.env, host)
-        if copies.state(about.env, host) == "linked":
+        if folder.is_symlink():
             yield Check("copies", "ok", f"{folder} is a link: reflectd leaves it alone")
         elif copies.refresh(about.env, host):
             text = f"{folder} was of another version, now it is of this"
@@ -358,17 +358,16 @@ def claude_mod(about: About) -> Iterator[Check]:
         return
     instances = (about.status or {}).get("instances", ())
     missing = ", ".join(str(i["pid"]) for i in instances if i.get("mod") is False)
+    instead = "; the hooks do all the work"
     if not about.settings.claude_code.mod:
-        text = "switched off (claude_code.mod); the hooks do all the work"
+        text = f"switched off (claude_code.mod){instead}"
     elif missing:
-        text = (
-            f"not loaded in Claude Code {missing} (pid), which began before it was there, or "
-            "whose settings or organisation allow none; the hooks do all the work"
-        )
+        why = "which began before it was there, or whose settings or organisation allow none"
+        text = f"not loaded in Claude Code {missing} (pid), {why}{instead}"
     elif any(i.get("mod") for i in instances):
         text = "runs beside the hooks"
     elif _older(version_of(program, about.env), FIRST_WITH_MODS):
-        text = "this version loads none; the hooks do all the work"
+        text = f"this version loads none{instead}"
     else:
         text = "no session tells of it yet"
     yield Check("mod", "ok", text)
@@ -382,21 +381,18 @@ def daemon(about: About) -> Iterator[Check]:
     from ..control import start_failure
     from ..control.start import outdated
 
-    s = about.status
-    if s is None:
-        if failed := start_failure.read(about.where):
-            yield Check("daemon", "fail", failed, "reflectd start")
-        elif about.where.stopped.exists():
-            yield Check("daemon", "warn", "it was stopped with `reflectd stop`", "reflectd start")
-        else:
-            mend = "reflectd start; the agent's plugin starts it too"
-            yield Check("daemon", "warn", "it does not run", mend)
-        return
-    yield Check("daemon", "ok", f"{s['version']} runs (pid {s['pid']})")
-    for sentence in outdated(s):
-        yield Check("daemon", "warn", sentence, "reflectd restart")
-    if s["degraded"]:
-        yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
+    if (s := about.status) is not None:
+        yield Check("daemon", "ok", f"{s['version']} runs (pid {s['pid']})")
+        yield from (Check("daemon", "warn", sentence, "reflectd restart") for sentence in outdated(s))
+        if s["degraded"]:
+            yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
+    elif failed := start_failure.read(about.where):
+        yield Check("daemon", "fail", failed, "reflectd start")
+    elif about.where.stopped.exists():
+        yield Check("daemon", "warn", "it was stopped with `reflectd stop`", "reflectd start")
+    else:
+        mend = "reflectd start; the agent's plugin starts it too"
+        yield Check("daemon", "warn", "it does not run", mend)
 
 
 def providers(about: About) -> Iterator[Check]:
@@ -424,13 +420,12 @@ def providers(about: About) -> Iterator[Check]:
             yield Check("keys", "ok", f"{name}: from {access.place}, sent to {shown_host(to)}")
         elif access.place:
             yield Check("keys", "warn", f"{name}: {access.place} name no key here", "set the variable")
-    unused = (about.status or {}).get("keys_unused", keys.unused)
-    for name, variable in unused.items():
-        yield Check(
-            "keys", "ok", f"in the environment of a daemon that a host starts, {allows(name, variable)}"
-        )
-    refused = (about.status or {}).get("providers_refused", ())
-    for name, words in (about.status or {}).get("providers_down", {}).items():
+    status = about.status or {}
+    for name, variable in status.get("keys_unused", keys.unused).items():
+        unused = f"in the environment of a daemon that a host starts, {allows(name, variable)}"
+        yield Check("keys", "ok", unused)
+    refused = status.get("providers_refused", ())
+    for name, words in status.get("providers_down", {}).items():
         error = words.removeprefix(f"{name}: ")
         if name in refused:
             mend = "give it a valid key or login, then reflectd restart"
@@ -517,17 +512,16 @@ def embeddings(about: About) -> Iterator[Check]:
         if choice.name == "minilm":
             check()
     except (UserError, Unavailable) as e:
-        yield Check(
-            "embeddings", "warn", f"{e}; only words are compared", "mend it, or embed.provider = none"
-        )
+        mend = "mend it, or embed.provider = none"
+        yield Check("embeddings", "warn", f"{e}; only words are compared", mend)
         return
-    if choice.name == "none":
-        text = f"{choice.why}: only words are compared"
-        mend = choice.mend if choice.asked else ""
-        text += f" ({choice.mend})" if choice.mend and not choice.asked else ""
-        yield Check("embeddings", "warn" if choice.asked else "ok", text, mend)
-    else:
+    text = f"{choice.why}: only words are compared"
+    if choice.name != "none":
         yield Check("embeddings", "ok", f"{choice.name}: {choice.why}")
+    elif choice.asked:
+        yield Check("embeddings", "warn", text, choice.mend)
+    else:
+        yield Check("embeddings", "ok", f"{text} ({choice.mend})" if choice.mend else text)
 
 
 def database(about: About) -> Iterator[Check]:
