@@ -3,7 +3,7 @@
 It is off until a person says yes, also after an upgrade. A person who never answered is asked once, on a
 terminal, in one sentence; ``?`` says what it costs, where the text goes and what is written. The answer is
 two settings in the person's file, ``playbook.enabled`` for points and ``memory.enabled`` for lessons; a no is
-an answer too. A person who gave one of them before is asked about the other.
+an answer too.
 """
 
 from __future__ import annotations
@@ -36,40 +36,29 @@ FAILED: Final = (
 
 
 def is_answered(settings: Settings) -> bool:
-    """Says whether a person said yes or no."""
-    return not unanswered(settings)
-
-
-def unanswered(settings: Settings) -> tuple[str, ...]:
-    """Those of the two settings that nobody decided."""
-    return tuple(key for key in SETTINGS if key not in settings.sources)
+    """Says whether a person said yes or no, to points or to lessons."""
+    return not settings.sources.keys().isdisjoint(SETTINGS)
 
 
 def in_words(settings: Settings) -> str:
     """Says whether it learns, and the likely cost."""
     most = f"at most {settings.spend.learning_percent} % of what judging costs"
     points, lessons = settings.playbook.enabled, settings.memory.enabled
-    left = unanswered(settings)
-    if points or lessons:
-        what = "from judged sessions" if points else "lessons from tasks that ended badly"
-        other, name = (LESSONS, "lessons") if points else (POINTS, "points")
-        asked = "; nobody was asked yet about " + name + ": `reflectd setup` asks" if other in left else ""
-        return f"{what}, for {most}{'' if points and lessons else asked or f'; no {name} ({other})'}"
-    if not left:
+    if points:
+        return f"from judged sessions, for {most}{'' if lessons else f'; no lessons ({LESSONS})'}"
+    if lessons:
+        return f"lessons from tasks that ended badly, for {most}; no points ({POINTS})"
+    if is_answered(settings):
         return f"nothing ({POINTS}, {LESSONS}); `reflectd setup --learning on` lets it, for {most}"
     return f"nothing, and nobody was asked yet: `reflectd setup` says what it costs ({most}) and asks"
 
 
 def ask(settings: Settings, env: Mapping[str, str]) -> bool:
     """The person's answer. Raises ``EOFError`` and ``KeyboardInterrupt``."""
-    what = {
-        SETTINGS: "looks back on judged sessions and gives the next agent what helps",
-        (POINTS,): "looks back on judged sessions and gives the next agent what another session confirmed",
-        (LESSONS,): "draws a lesson from a task that ended badly and gives it to agents with such a task",
-    }[unanswered(settings)]
     say(
-        f"\nMay reflectd learn? A small model {what}, for at most {settings.spend.learning_percent} % of "
-        "what judging costs; `reflectd learned` shows all of it and takes it back."
+        "\nMay reflectd learn? A small model looks back on judged sessions and gives the next agent what "
+        f"helps, for at most {settings.spend.learning_percent} % of what judging costs; `reflectd learned` "
+        "shows all of it and takes it back."
     )
     return insisted("Learn? [y/N] Enter is no, ? says more: ", lambda: _more(settings, env))
 

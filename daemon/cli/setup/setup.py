@@ -231,7 +231,7 @@ class _Run:
             return _which(there) if hosts is None else hosts
         more: dict[str, Value] = {}
         if not (learning.is_answered(settings) or learning.POINTS in self.values):
-            more |= dict.fromkeys(learning.unanswered(settings), learning.ask(settings, self.env))
+            more |= dict.fromkeys(learning.SETTINGS, learning.ask(settings, self.env))
         connected = [agent.host for agent in there if agent.loads]
         hosts = _which(there) if hosts is None else hosts
         left = judge.undecided(settings, {*hosts, *connected})

@@ -176,18 +176,13 @@ def test_setup_offers_the_playbook_of_another_program(box: Sandbox) -> None:
     assert "of this project" not in said(reflectd(box, "setup", "opencode", "--remove"), 0)
 
 
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_who_answered_before_there_were_lessons_is_asked_about_them_alone(box: Sandbox) -> None:
-    """An earlier no to points stays a no; the yes is for lessons."""
+def test_an_answer_about_one_of_the_two_is_an_answer(box: Sandbox) -> None:
+    """Who decided about points is not asked about lessons, which stay off; what is off is said."""
     settings_file(box).parent.mkdir(parents=True)
-    settings_file(box).write_text("[playbook]\nenabled = false\n")
-    with asked(box, a_program(box, "opencode"), "opencode") as child:
-        child.expect_exact("draws a lesson")
-        child.expect_exact(LEARN)
-        child.send("y\r")
-        child.expect_exact("learns: lessons from tasks that ended badly")
-    found = config.load({"HOME": str(box.home)}, settings_file(box))
-    assert (found.playbook.enabled, found.memory.enabled) == (False, True)
+    for points, words in (("false", "learns: nothing (playbook.enabled"), ("true", "; no lessons (memory.e")):
+        settings_file(box).write_text(f"[playbook]\nenabled = {points}\n")
+        text = said(reflectd(box, "setup", "opencode", **a_program(box, "opencode")), 0, words)
+        assert "nobody was asked" not in text
 
 
 def test_the_figures_are_those_of_the_page_on_cost() -> None:
