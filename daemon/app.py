@@ -144,6 +144,7 @@ class Daemon:
             settings=settings,
             clock=self.clock,
             db=self.db,
+            instances=instances,
             sessions=sessions,
             outbox=Outbox(self.db, partial(error, "a stored order cannot be read; it is not sent")),
             verdicts=Verdicts(
@@ -162,7 +163,7 @@ class Daemon:
             ),
         )
         files = VerdictFiles(where.fallback_reflection, Path(os.environ.get("HOME", "/")))
-        self.engine = assemble(self.world, instances, files, features)
+        self.engine = assemble(self.world, files, features)
         self.upgrade = Upgrade(self.world, self.engine.intake, self._idle, leaves=leaves)
         self.status = StatusReport(
             self.engine, where, keys or Keys(), self.upgrade, paths.config_file(os.environ)

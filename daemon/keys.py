@@ -17,7 +17,7 @@ from .core.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .core.settings import Anthropic, Embed, OpenAI, Settings
+    from .core.settings import Api, Embed, Settings
 
 KEY_LIMIT: Final = 4 * 1024  # bytes
 TOKEN: Final = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of a variable
@@ -104,7 +104,7 @@ def _claude(env: Mapping[str, str], settings: Settings) -> Access:
 
 def _access(
     section: str,
-    api: Anthropic | OpenAI | Embed,
+    api: Api | Embed,
     env: Mapping[str, str],
     usual: Variables,
     *,

@@ -11,29 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .events import (
-    ActivitySeen,
-    BackgroundAwaited,
-    CommandTyped,
-    HostErrored,
-    HumanMessaged,
-    JudgeCreated,
-    PersonAnswered,
-    PersonAsked,
-    QuestionAnswered,
-    SessionBusied,
-    SessionCompacted,
-    SessionDeleted,
-    SessionEnded,
-    SessionIdled,
-    SessionSeen,
-    SyntheticMessaged,
-    ToolEnded,
-    TurnAborted,
-)
+from . import events as ev
 
 if TYPE_CHECKING:
-    from .events import SessionEvent
     from .transcript import Transcript
 
 
@@ -168,51 +148,51 @@ _COUNTERS: Final = (
 """Fields that are restored when a prompt is taken back."""
 
 
-def fold(state: Session, event: SessionEvent) -> Session:
+def fold(state: Session, event: ev.SessionEvent) -> Session:
     """The state after ``event``. Never fails. An event that changes nothing returns ``state`` itself."""
     s = replace(state, active_at=event.t) if event.t >= state.active_at + ACTIVE_STEP_MS else state
     match event:
-        case SessionSeen():
+        case ev.SessionSeen():
             return replace(
                 s,
                 parent=event.parent or s.parent,
                 title=event.title or s.title,
                 directory=event.directory or s.directory,
             )
-        case SessionDeleted():
+        case ev.SessionDeleted():
             return replace(s, deleted=True, busy=False, waiting=(), background=(), recheck=False)
-        case SessionBusied():
+        case ev.SessionBusied():
             return _busied(s, event)
-        case SessionIdled():
+        case ev.SessionIdled():
             return replace(s, busy=False, retrying=False, background=(), idle_at=event.t, recheck=True)
-        case BackgroundAwaited():
+        case ev.BackgroundAwaited():
             return replace(s, background=event.names)
-        case HumanMessaged():
+        case ev.HumanMessaged():
             return _typed(s, event)
-        case TurnAborted():
+        case ev.TurnAborted():
             return _aborted(s, event)
-        case PersonAsked():
+        case ev.PersonAsked():
             return s if event.request in s.waiting else replace(s, waiting=(*s.waiting, event.request)[-32:])
-        case PersonAnswered():
+        case ev.PersonAnswered():
             return replace(s, waiting=tuple(w for w in s.waiting if w != event.request))
-        case JudgeCreated():
+        case ev.JudgeCreated():
             return replace(s, judge=True)
         case (
-            SyntheticMessaged()
-            | HostErrored()
-            | QuestionAnswered()
-            | CommandTyped()
-            | SessionCompacted()
-            | SessionEnded()
-            | ActivitySeen()
-            | ToolEnded()
+            ev.SyntheticMessaged()
+            | ev.HostErrored()
+            | ev.QuestionAnswered()
+            | ev.CommandTyped()
+            | ev.SessionCompacted()
+            | ev.SessionEnded()
+            | ev.ActivitySeen()
+            | ev.ToolEnded()
         ):
             return s
         case _:
             assert_never(event)
 
 
-def _busied(session: Session, event: SessionBusied) -> Session:
+def _busied(session: Session, event: ev.SessionBusied) -> Session:
     """The agent works: its last verdict no longer counts, unless that ended the task."""
     if session.retrying != event.retry:
         session = replace(session, retrying=event.retry)
@@ -225,7 +205,7 @@ def _busied(session: Session, event: SessionBusied) -> Session:
     return replace(session, busy=True, phase="open", reason="")
 
 
-def _typed(session: Session, event: HumanMessaged) -> Session:
+def _typed(session: Session, event: ev.HumanMessaged) -> Session:
     """A message that comes while the agent works belongs to the task, unless that is over. Only one that came
     while the agent was at rest, and that it answers, begins everything again.
     """
@@ -240,7 +220,7 @@ def _new_task(session: Session, message: str) -> Session:
     return session if message == session.task else replace(session, task=message, **_NEW_TASK)
 
 
-def _aborted(session: Session, event: TurnAborted) -> Session:
+def _aborted(session: Session, event: ev.TurnAborted) -> Session:
     """The person pressed Esc on this task (I13). Ids of opencode messages sort by time: an error that comes
     late, for an answer older than the task's own message, is not about this task.
     """

@@ -212,40 +212,34 @@ class Judge(Struct, frozen=True):
         return self.own.get(host, ("judge.provider", self.provider))
 
 
-class Anthropic(Struct, frozen=True):
-    """The Anthropic API. For a daemon started by hand the key may be in `ANTHROPIC_API_KEY`."""
+class Api(Struct, frozen=True):
+    """An API and its key. For a daemon started by hand the key may be in the provider's own variable."""
+
+    model: str = _setting("", "which model judges", form="name")
+    base_url: str = _setting(
+        "",
+        "the address of a server with this API; it gets only the key that `key_file` or `key_env` names",
+        form="url",
+    )
+    key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
+    key_env: str = _setting(
+        "",
+        "the variable with the key for `base_url`; without it a daemon that a host started uses no key of "
+        "its environment (`reflectd setup claude-code --judge` writes both)",
+        form="variable",
+    )
+
+
+class Anthropic(Api, frozen=True):
+    """The Anthropic API."""
 
     model: str = _setting("claude-sonnet-5-5", "which model judges", form="name")
-    base_url: str = _setting(
-        "",
-        "the address of a server with this API; it gets only the key that `key_file` or `key_env` names",
-        form="url",
-    )
-    key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
-    key_env: str = _setting(
-        "",
-        "the variable with the key for `base_url`; without it a daemon that a host started uses no key of "
-        "its environment (`reflectd setup claude-code --judge` writes both)",
-        form="variable",
-    )
 
 
-class OpenAI(Struct, frozen=True):
-    """The OpenAI API or one like it (Ollama, llama.cpp …); its key is found as Anthropic's is."""
+class OpenAI(Api, frozen=True):
+    """The OpenAI API or one like it (Ollama, llama.cpp …)."""
 
     model: str = _setting("gpt-5.4", "which model judges", form="name")
-    base_url: str = _setting(
-        "",
-        "the address of a server with this API; it gets only the key that `key_file` or `key_env` names",
-        form="url",
-    )
-    key_file: str = _setting("", "a file with the key, for a daemon that a service starts", form="path")
-    key_env: str = _setting(
-        "",
-        "the variable with the key for `base_url`; without it a daemon that a host started uses no key of "
-        "its environment (`reflectd setup claude-code --judge` writes both)",
-        form="variable",
-    )
 
 
 class ClaudeCli(Struct, frozen=True):
@@ -529,7 +523,7 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
         return min(most, self.codex.wait_s) if host == "codex" else most
 
     @property
-    def apis(self) -> dict[str, Anthropic | OpenAI]:
+    def apis(self) -> dict[str, Api]:
         """The section of each API, by the name of its provider."""
         return {"anthropic": self.anthropic, "openai": self.openai}
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.errors import Unavailable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..judge.case import Case
     from ..judge.flow import Opinion
-    from .hosts.host import Instances
     from .world import World
 
 KEPT: Final = 100
@@ -63,16 +62,14 @@ class Outcome(Protocol):
 Result = TypeVar("Result", bound=Outcome)
 
 
-class Asking:
-    """Every flow of the engine is run here."""
+class Asking(Struct, eq=False):
+    """Every flow of the engine is run here. ``_calls``: those under way, by session."""
 
-    def __init__(self, world: World, instances: Instances) -> None:
-        self._world = world
-        self._instances = instances
-        self._told_limits: set[tuple[int, str, str]] = set()
-        self._calls: dict[str, set[asyncio.Task[Reply]]] = {}  # those under way, by session
-        self._told_refused: set[str] = set()
-        self._early: OrderedDict[str, Formed] = OrderedDict()
+    _world: World
+    _told_limits: set[tuple[int, str, str]] = field(default_factory=set)
+    _calls: dict[str, set[asyncio.Task[Reply]]] = field(default_factory=dict)
+    _told_refused: set[str] = field(default_factory=set)
+    _early: OrderedDict[str, Formed] = field(default_factory=OrderedDict)
 
     async def ask(
         self,
@@ -190,7 +187,7 @@ class Asking:
             return
         self._told_limits = {t for t in self._told_limits if t[0] == told[0]} | {told}
         self._world.log.warning("spend limit", session=s.id, guard=no.guard, reason=no.reason)
-        instance = self._instances.connected(s.instance)
+        instance = self._world.instances.connected(s.instance)
         if instance is not None and no.tell and self._world.limits(s).toasts:
             instance.tell(ShowToast(s.id, no.tell, "warning"))
 
@@ -198,7 +195,7 @@ class Asking:
         """A judge of the session's was refused several times in a row: a person is told once, until it works
         again. Nobody sits before a `run`.
         """
-        calls, instance = self._world.calls, self._instances.connected(s.instance)
+        calls, instance = self._world.calls, self._world.instances.connected(s.instance)
         refused = calls.refused
         self._told_refused &= refused.keys()
         if instance is None or instance.mode == "run" or not self._world.limits(s).toasts:

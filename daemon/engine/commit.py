@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.errors import Unavailable
@@ -50,17 +50,16 @@ class _Change(Struct, frozen=True, eq=False):
             self.done.exception()
 
 
-class Commit:
+class Commit(Struct, eq=False):
     """The only writer of sessions, verdicts and orders. All methods belong to the loop's thread."""
 
-    def __init__(self, world: World, jobs: Jobs) -> None:
-        self._world = world
-        self._jobs = jobs
-        self._marks: dict[str, int] = {}
-        self._extra: list[Statement] = []
-        self._changes: list[_Change] = []
-        self._waiting: list[asyncio.Future[None]] = []
-        self._active = False
+    _world: World
+    _jobs: Jobs
+    _marks: dict[str, int] = field(default_factory=dict)
+    _extra: list[Statement] = field(default_factory=list)
+    _changes: list[_Change] = field(default_factory=list)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    _active: bool = False
 
     def mark(self, instance: str, seq: int) -> None:
         """The highest event of the instance that is folded; stored with the state."""

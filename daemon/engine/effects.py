@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from ..core.errors import Unavailable
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from ..store.outbox import Stored
     from .asking import Formed
     from .commit import Commit
-    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Instance, Instances
+    from .hosts.host import Instance
     from .world import World
 
 RESULT_S: Final = 3.0
@@ -50,19 +49,14 @@ def still_wanted(order: Prompting, s: Session) -> bool:
     return same and not (s.busy or s.aborted or s.off or s.deleted or s.waiting)
 
 
-class Effects:
+class Effects(Struct, eq=False):
     """Sends what was committed, and keeps the outcome."""
 
-    def __init__(
-        self, world: World, instances: Instances, commit: Commit, filing: Filing, features: Features
-    ) -> None:
-        self._world = world
-        self._instances = instances
-        self._commit = commit
-        self._filing = filing
-        self._features = features
-        self._results: dict[str, asyncio.Future[ResultStatus]] = {}
-        self._handed_out: OrderedDict[str, HandedOut] = OrderedDict()
+    _world: World
+    _commit: Commit
+    _filing: Filing
+    _results: dict[str, asyncio.Future[ResultStatus]] = field(default_factory=dict)
+    _handed_out: OrderedDict[str, HandedOut] = field(default_factory=OrderedDict)
 
     async def follow(
         self,
@@ -110,7 +104,9 @@ class Effects:
         self._filing.final(verdict, s.directory)
         if not in_terminal:  # not before the order: the thread that writes it would hold that up
             self._file_case(decision, instance, formed)
-        self._features.judged(verdict, formed.case if formed is not None else None, sent=verdict.will_prompt)
+        self._world.features.judged(
+            verdict, formed.case if formed is not None else None, sent=verdict.will_prompt
+        )
 
     def _file_case(self, decision: Decision, instance: Instance, formed: Formed | None) -> None:
         if formed is None:
@@ -144,7 +140,7 @@ class Effects:
         """Store what was put, then file the verdict and tell the features."""
         await self._commit.flush()
         self._filing.final(verdict, directory)
-        self._features.judged(verdict, None, sent=False)
+        self._world.features.judged(verdict, None, sent=False)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
         """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of
@@ -157,7 +153,7 @@ class Effects:
     async def dispatch(self, stored: Stored) -> ResultStatus | None:
         """Send a committed order and wait a moment for its outcome; None when there is none yet."""
         s = self._world.sessions.get(stored.session)
-        instance = self._instances.connected(stored.instance)
+        instance = self._world.instances.connected(stored.instance)
         if s is None or instance is None:
             self._unseen(stored)
             return None

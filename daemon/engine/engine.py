@@ -21,15 +21,13 @@ from .hosts.claude_code import ClaudeCode
 from .hosts.codex import Codex
 from .hosts.opencode import Opencode
 from .intake import Intake
-from .jobs import Jobs
-from .nudges import Nudges
+from .jobs import Jobs, Upkeep
 from .offering import Offering
 from .proving import Proving
 from .recover import Recover
 from .round import Schedule
 from .timers import Timers
-from .turn import Messages
-from .upkeep import Upkeep
+from .turn import Messages, Nudges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +41,6 @@ class Engine(Struct, frozen=True, eq=False):
     """The parts. A feature may use all of them; it uses as few as it can."""
 
     world: World
-    instances: Instances
     messages: Messages
     asking: Asking
     proving: Proving
@@ -53,13 +50,22 @@ class Engine(Struct, frozen=True, eq=False):
     nudges: Nudges
     timers: Timers
     jobs: Jobs
-    features: Features
     offering: Offering
     schedule: Schedule
     recover: Recover
     intake: Intake
     hooked: dict[str, ClaudeCode | Codex]
     upkeep: Upkeep
+
+    @property
+    def instances(self) -> Instances:
+        """The hosts that said hello."""
+        return self.world.instances
+
+    @property
+    def features(self) -> Features:
+        """All features as one."""
+        return self.world.features
 
     def sweep(self) -> None:
         """Sessions whose process is gone without a word are over."""
@@ -68,7 +74,7 @@ class Engine(Struct, frozen=True, eq=False):
 
     async def run_timers(self) -> None:
         """Does what is due. An overdue action is dropped, and its session looked at instead."""
-        await self.timers.run(self.features.due, lambda p: self.schedule.request(p.session))
+        await self.timers.run(lambda p: self.schedule.request(p.session))
 
     async def run_jobs(self) -> None:
         """Does background work."""
@@ -81,34 +87,25 @@ class Engine(Struct, frozen=True, eq=False):
 MakeFeature = Callable[[Engine], Feature]
 
 
-def assemble(
-    world: World, instances: Instances, files: VerdictFiles, features: Sequence[MakeFeature]
-) -> Engine:
+def assemble(world: World, files: VerdictFiles, features: Sequence[MakeFeature]) -> Engine:
     """Build every part once, those first that others are given; the features last."""
     jobs = Jobs(world)
     commit = Commit(world, jobs)
     timers = Timers(world, commit)
-    every = Features(world)
     filing = Filing(world, files)
-    effects = Effects(world, instances, commit, filing, every)
-    messages = Messages(world, instances)
-    asking = Asking(world, instances)
+    effects = Effects(world, commit, filing)
+    messages, asking = Messages(world), Asking(world)
     proving = Proving(world, asking, messages)
-    nudges = Nudges(world, instances, messages, commit, effects, timers)
-    offering = Offering(world, messages, every)
-    schedule = Schedule(world, instances, messages, asking, proving, commit, effects, filing, every)
-    recover = Recover(world, instances, messages, commit, effects, schedule, timers, every)
-    opencode = Opencode(world.outbox.is_ours, world.logger)
-    intake = Intake(
-        world, instances, {opencode.name: opencode}, commit, effects, schedule, filing, every, recover,
-        offering, asking,
-    )  # fmt: skip
-    given = (world, instances, intake, schedule, offering)
-    hooked = {host.name: host for host in (ClaudeCode(*given), Codex(*given))}
+    nudges = Nudges(world, messages, commit, effects, timers)
+    offering = Offering(world, messages)
+    schedule = Schedule(world, messages, asking, proving, commit, effects, filing)
+    recover = Recover(world, messages, commit, effects, schedule, timers)
+    hosts = {Opencode.name: Opencode(world.outbox.is_ours, world.logger)}
+    intake = Intake(world, hosts, commit, effects, schedule, filing, recover, offering, asking)
+    hooked = {kind.name: kind(world, intake, schedule, offering) for kind in (ClaudeCode, Codex)}
     engine = Engine(
-        world, instances, messages, asking, proving, commit, effects, filing, nudges, timers, jobs, every,
-        offering, schedule, recover, intake, hooked,
-        Upkeep(world, jobs, every),
+        world, messages, asking, proving, commit, effects, filing, nudges, timers, jobs,
+        offering, schedule, recover, intake, hooked, Upkeep(world, jobs),
     )  # fmt: skip
-    every.make([partial(kind, engine) for kind in features])
+    world.features.make([partial(kind, engine) for kind in features])
     return engine

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..core.verdict import Verdict
     from ..judge.case import Case
+    from ..log import Logger
     from ..store.db import Statement
     from ..store.jobs import Job
-    from .timers import Pending
-    from .world import World
+    from ..store.timers import Pending
 
 T = TypeVar("T")
 Place = Literal["context", "lessons", "late_lessons"]
@@ -156,10 +156,10 @@ class Feature:
 class Features:
     """All features as one: what is told or asked reaches each of them, whatever another one does."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, log: Logger) -> None:
         self._all: tuple[Feature, ...] = ()
         self._hearing: tuple[Feature, ...] = ()
-        self._world = world
+        self.log = log
 
     def make(self, kinds: Sequence[Callable[[], Feature]]) -> None:
         """Make each feature, once the engine is there. One that can't be made is left out."""
@@ -169,7 +169,7 @@ class Features:
             except ReflectdError:
                 raise
             except Exception:
-                self._world.log.exception("bug", feature=repr(kind))
+                self.log.exception("bug", feature=repr(kind))
         self._hearing = tuple(f for f in self._all if type(f).heard is not Feature.heard)
 
     def __iter__(self) -> Iterator[Feature]:
@@ -185,7 +185,7 @@ class Features:
             try:
                 f.heard(before, after, event)
             except Exception:
-                self._world.log.exception("bug", feature=f.name)
+                self.log.exception("bug", feature=f.name)
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
         """See ``Feature.judged``."""
@@ -201,7 +201,7 @@ class Features:
         if owner is not None:
             await owner.due(p)
         else:
-            self._world.log.warning("no feature does this", timer=p.kind, session=p.session)
+            self.log.warning("no feature does this", timer=p.kind, session=p.session)
 
     async def work(self, job: Job) -> None:
         """Have a job done by the feature that it belongs to. Its exceptions are raised."""
@@ -209,7 +209,7 @@ class Features:
         if owner is not None:
             await owner.work(job)
         else:
-            self._world.log.warning("no feature does this", job=job.kind, key=job.key)
+            self.log.warning("no feature does this", job=job.kind, key=job.key)
 
     def has_context(self, directory: str) -> dict[Place, int]:
         """See ``Feature.has_context``: the longest wait of each place."""
@@ -226,7 +226,7 @@ class Features:
             try:
                 await f.prepare_context(s, moment)
             except Exception:
-                self._world.log.exception("bug", feature=f.name)
+                self.log.exception("bug", feature=f.name)
 
         reading = [f for f in self._all if type(f).prepare_context is not Feature.prepare_context]
         if reading:
@@ -259,7 +259,7 @@ class Features:
             try:
                 answers.append(call(f))
             except Exception:
-                self._world.log.exception("bug", feature=f.name)
+                self.log.exception("bug", feature=f.name)
         return answers
 
 

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from .asking import Asking
     from .commit import Commit
     from .effects import Effects
-    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Host, Instance, Instances, Mode
+    from .hosts.host import Host, Instance, Mode
     from .offering import Offering
     from .recover import Recover
     from .round import Schedule
@@ -64,13 +63,11 @@ class Intake(Struct, eq=False):
     """
 
     _world: World
-    _instances: Instances
     _hosts: Mapping[str, Host]
     _commit: Commit
     _effects: Effects
     _schedule: Schedule
     _filing: Filing
-    _features: Features
     _recover: Recover
     _offering: Offering
     _asking: Asking
@@ -89,8 +86,8 @@ class Intake(Struct, eq=False):
     ) -> Instance:
         """Register a host process. When its stream of orders opens, what was left behind is looked after."""
         await self._world.projects.read(directory)
-        new = self._instances.get(identity) is None
-        instance = self._instances.add(identity, self._hosts[host], mode, pid, directory, debug=debug)
+        new = self._world.instances.get(identity) is None
+        instance = self._world.instances.add(identity, self._hosts[host], mode, pid, directory, debug=debug)
         if new:
             instance.seq = self._world.sessions.seq(identity)
         self._world.log.info("hello", instance=identity, mode=mode, directory=directory, seq=instance.seq)
@@ -110,7 +107,7 @@ class Intake(Struct, eq=False):
         """The stream of orders of a host that said hello. While it is open the instance is connected; when it
         ends, and no newer one took its place, nobody waits for what became of its toasts.
         """
-        lines, mine = self._instances.lines(instance), 0
+        lines, mine = self._world.instances.lines(instance), 0
         try:
             first = await anext(lines)
             mine = instance.stream
@@ -130,7 +127,7 @@ class Intake(Struct, eq=False):
 
     def recheck_all(self) -> None:
         """After a clock jump (sleep): every connected host's open sessions are re-read."""
-        for instance in self._instances:
+        for instance in self._world.instances:
             if instance.connected:
                 self.connected(instance)
 
@@ -169,7 +166,7 @@ class Intake(Struct, eq=False):
 
     async def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> None:
         """The outcome of an order: of a call, of a stored one, or of nothing we know."""
-        if not self._instances.answers.result(identity, status, data, error):
+        if not self._world.instances.answers.result(identity, status, data, error):
             await self._effects.result(identity, status, error)
 
     async def ask(self, instance: Instance, what: str, data: Mapping[str, str]) -> Mapping[str, Any]:
@@ -185,7 +182,7 @@ class Intake(Struct, eq=False):
                 await self._world.projects.read(directory)
             if what in ASKED:
                 return {"text": await self._offered(s, instance, what, data) if s is not None else ""}
-            questions = {r.name: r for _, r in self._features.routes() if r.method == "ASK"}
+            questions = {r.name: r for _, r in self._world.features.routes() if r.method == "ASK"}
             if what not in questions:
                 known = ", ".join(sorted({*ASKED, *questions}))
                 raise BadReply(f"`what` must be one of {known}, not {what[:ID_CHARS]!r}")
@@ -230,8 +227,8 @@ class Intake(Struct, eq=False):
                 self._asking.stop(each)
                 self._effects.expire(each)
             if s is not None:
-                self._features.heard(s, s, Switched(on))
-                instance = self._instances.get(s.instance)
+                self._world.features.heard(s, s, Switched(on))
+                instance = self._world.instances.get(s.instance)
                 if instance is not None and instance.can.order_stream:
                     instance.tell(RenewContext(s.id))  # nothing when it was switched off
         await self._commit.flush()
@@ -243,7 +240,7 @@ class Intake(Struct, eq=False):
         seconds.
         """
         now = self._world.clock.monotonic()
-        for instance in self._instances:
+        for instance in self._world.instances:
             if instance.host not in self._hosts.values() or instance.connected or instance.left:
                 continue
             if instance.away_at is None:
@@ -257,7 +254,7 @@ class Intake(Struct, eq=False):
     def _left(self, instance: Instance, t: int, why: str) -> None:
         """With its process each of its sessions ends, as far as anybody works on them."""
         instance.left = True
-        self._instances.gone(instance, why)
+        self._world.instances.gone(instance, why)
         for s in self._world.sessions.in_memory():
             if s.instance == instance.id and not s.deleted:
                 self._session_event(instance, ev.SessionEnded(s.id, t))
@@ -289,11 +286,11 @@ class Intake(Struct, eq=False):
         if isinstance(event, ev.SessionSeen):
             event = replace(event, title=redact(event.title))
         after = fold(known, event)
-        owner = isinstance(event, ev.SessionBusied) or self._instances.connected(after.instance) is None
+        owner = isinstance(event, ev.SessionBusied) or self._world.instances.connected(after.instance) is None
         if owner and after.instance != instance.id:
             after = replace(after, instance=instance.id)
             self._effects.expire(after.id, keep_instance=instance.id)
-        self._features.heard(before, after, event)
+        self._world.features.heard(before, after, event)
         if isinstance(event, ev.ActivitySeen) and after.busy:
             self._filing.went_on(after.id)
         if after is before:

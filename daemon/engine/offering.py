@@ -12,6 +12,8 @@ import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+
 from ..core.errors import BadReply, Unavailable
 from ..core.offers import LEARNED, Composed, Moment, compose
 from ..store import injections
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from ..core.offers import When
     from ..core.session import Session
     from ..core.transcript import Model, Transcript
-    from .feature import Features
     from .hosts.host import Instance
     from .turn import Messages
     from .world import World
@@ -33,14 +34,12 @@ SHARE: Final = 0.7  # of what a prompt or a tool call waits: the rest is the way
 SESSIONS_KEPT: Final = 1_000
 
 
-class Offering:
-    """Asks the features and composes what they offer."""
+class Offering(Struct, eq=False):
+    """Asks the features and composes what they offer. ``_given``: the ids of offers, by session."""
 
-    def __init__(self, world: World, messages: Messages, features: Features) -> None:
-        self._world = world
-        self._messages = messages
-        self._features = features
-        self._given: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+    _world: World
+    _messages: Messages
+    _given: OrderedDict[str, tuple[str, ...]] = field(default_factory=OrderedDict)
 
     async def text(
         self,
@@ -73,7 +72,7 @@ class Offering:
         moment = Moment(when, text, transcript, call, model)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s(s, when)):
-                await self._features.prepare_context(s, moment)
+                await self._world.features.prepare_context(s, moment)
         found = await self._recorded(s, moment, anew=anew or when == "compacted")
         if found.given:
             world.log.info(
@@ -97,7 +96,7 @@ class Offering:
 
     def compose(self, s: Session, moment: Moment, *, anew: bool = False, learned: bool = True) -> Composed:
         """The offers of the features that fit. An agent that lost its context was given nothing."""
-        offers = self._features.context(s, moment)
+        offers = self._world.features.context(s, moment)
         if not offers:
             return Composed("")
         before = () if anew else self._known(s)

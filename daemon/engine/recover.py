@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ..store.outbox import Stored
     from .commit import Commit
     from .effects import Effects
-    from .feature import Features
-    from .hosts.host import Instance, Instances
+    from .hosts.host import Instance
     from .round import Schedule
     from .timers import Timers
     from .turn import Messages
@@ -47,13 +46,11 @@ class Recover(Struct, eq=False):
     """
 
     _world: World
-    _instances: Instances
     _messages: Messages
     _commit: Commit
     _effects: Effects
     _schedule: Schedule
     _timers: Timers
-    _features: Features
     _boot: int = 0
     _page: tuple[str, str] = ("", "")
     _since: dict[str, float] = field(default_factory=dict)
@@ -74,7 +71,7 @@ class Recover(Struct, eq=False):
             for session in self._sessions(instance):
                 s = world.sessions.get(session)
                 if s is not None and s.busy:
-                    self._features.heard(s, s, Returned())
+                    self._world.features.heard(s, s, Returned())
                 if s is None or not (s.busy or s.waiting) or s.recheck or s.phase == "judging":
                     self._schedule.request(session)
             self._timers.wake()
@@ -113,7 +110,7 @@ class Recover(Struct, eq=False):
         before = max(self._boot, world.clock.now_ms() - LEFT_MS)
         for session, created in world.sessions.judge_sessions(directory).items():
             s = world.sessions.get(session)
-            if created < before or (s is not None and self._instances.connected(s.instance) is None):
+            if created < before or (s is not None and self._world.instances.connected(s.instance) is None):
                 left.append(session)
         return tuple(left)
 
@@ -145,7 +142,7 @@ class Recover(Struct, eq=False):
         s = self._world.sessions.peek(session)
         if s is None or self._schedule.task(session) is not None:
             return False
-        overlooked = self._instances.connected(s.instance) is not None and session not in self._tried
+        overlooked = self._world.instances.connected(s.instance) is not None and session not in self._tried
         if overlooked and s.phase != "judging" and not self._may_judge(s):
             return False
         self._seen.add(session)

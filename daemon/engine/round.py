@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from .asking import Asking, Formed
     from .commit import Commit
     from .effects import Effects
-    from .feature import Features
     from .filing import Filing
-    from .hosts.host import Instance, Instances
+    from .hosts.host import Instance
     from .proving import Proving
     from .turn import Messages, Turn
     from .world import World
@@ -54,14 +53,12 @@ class Schedule(Struct, eq=False):
     """
 
     _world: World
-    _instances: Instances
     _messages: Messages
     _asking: Asking
     _proving: Proving
     _commit: Commit
     _effects: Effects
     _filing: Filing
-    _features: Features
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
     _deciding: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -144,7 +141,7 @@ class Schedule(Struct, eq=False):
         if no is not None and no.final is None:
             self._skipped(s, no)
             return
-        instance = self._instances.connected(
+        instance = self._world.instances.connected(
             s.instance, s.directory if capabilities(s.host).shares_sessions else ""
         )
         if instance is None:
@@ -241,7 +238,7 @@ class Schedule(Struct, eq=False):
     async def _finish(self, decision: Decision, instance: Instance, formed: Formed | None = None) -> None:
         """The state moves on in this very step; what follows is not cancelled half-way."""
         s = decision.session
-        more = self._features.deciding(decision.verdict, formed.case, s.directory) if formed else ()
+        more = self._world.features.deciding(decision.verdict, formed.case, s.directory) if formed else ()
         stored = self._commit.decide(decision, instance.id, more)
         outdated = self._deciding[s.id] = asyncio.Event()
         work = self._world.spawn(
@@ -277,7 +274,7 @@ class Schedule(Struct, eq=False):
     async def _unread(self, session: str, instance: Instance, error: str) -> None:
         """The host is there and does not give its messages: the turn ends in `error` (I21), quietly."""
         s = self._world.sessions.get(session)
-        if s is not None and s.recheck and self._instances.connected(instance.id) is not None:
+        if s is not None and s.recheck and self._world.instances.connected(instance.id) is not None:
             self._world.sessions.put(unread(s))
             reason = f"messages not read: {redact_head(error, 300)}"
             await self._effects.ended(s, unread_turn(s), "error", reason)

@@ -19,7 +19,7 @@ from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
 from .history import explain, group_objects, history, report_object, session_object, verdict_rows
-from .upkeep import standstills
+from .jobs import standstills
 from .world import DAY_MS
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Two sorts. A pending action of a session is stored and survives a restart; an action that is overdue by more
 than its length is dropped. A watch over a session that works only says when to look; it is not stored, and is
-made anew after a restart. Nothing here decides anything: ``run`` is given who does what is due.
+made anew after a restart. Nothing here decides anything: the features do what is due.
 """
 
 from __future__ import annotations
@@ -12,64 +12,25 @@ import heapq
 import itertools
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from ..store import timers as rows
+from ..store.timers import RANK, Pending
+
 if TYPE_CHECKING:
-    from ..store.db import Database, Statement
+    from ..store.db import Statement
+    from ..store.timers import PendingKind
     from .commit import Commit
     from .world import World
 
-PendingKind = Literal["compaction", "nudge", "idle"]
-RANK: Final[dict[PendingKind, int]] = {"compaction": 0, "nudge": 1, "idle": 2}
-AGAIN_MS: Final = 15_000
-TRIES: Final = 5
-LAST_MS: Final = 60_000
-
-
-class Pending(Struct, frozen=True):
-    """A later action on a session, unless something else happens first: at most one of each kind. When
-    several are due, the one that ranks highest goes first. Feedback takes the place of every nudge.
-
-    ``due``: epoch ms. ``length``: how long it was set for, in ms; one that is late by more is dropped.
-    ``tries``: how often it was put off. ``turn``: the answer after which it was set.
-
-    The kind `compaction` looks at a session after its context was summarised, `nudge` at a session that got
-    feedback, `idle` at a session whose turn could not be judged yet.
-    """
-
-    session: str
-    kind: PendingKind
-    task: str
-    turn: str
-    due: int
-    length: int
-    tries: int = 0
-
-    @property
-    def key(self) -> tuple[str, PendingKind]:
-        """A new action takes the place of an earlier one with the same key."""
-        return self.session, self.kind
-
-
-def put_off(pending: Pending, now_ms: int) -> Pending | None:
-    """The next try of a compaction whose session is busy: five after 15 s each, the last after 60 s (I32)."""
-    if pending.tries > TRIES:
-        return None
-    length = AGAIN_MS if pending.tries < TRIES else LAST_MS
-    return replace(pending, due=now_ms + length, length=length, tries=pending.tries + 1)
-
-
-LONGEST_S = 60.0
-HOLD_MS = 5_000
+LONGEST_S: Final = 60.0
+HOLD_MS: Final = 5_000
 Look = Callable[[str], Coroutine[Any, Any, None]]
 """Looks at a session, by its id."""
 
 
-Act = Callable[[Pending], Coroutine[Any, Any, None]]
-"""Does a pending action in time."""
 Drop = Callable[[Pending], None]
 """Is told of one that is overdue."""
 
@@ -80,7 +41,7 @@ class Timers:
     def __init__(self, world: World, commit: Commit) -> None:
         self._world = world
         self._commit = commit
-        self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in stored(world.db)}
+        self._pending: dict[tuple[str, PendingKind], Pending] = {p.key: p for p in rows.stored(world.db)}
         self._acting: set[Pending] = set()
         self._watched: dict[str, tuple[int, Look]] = {}
         self._count = itertools.count()
@@ -92,7 +53,7 @@ class Timers:
     def arm(self, p: Pending) -> None:
         """Set a pending action; an earlier one of the same kind goes."""
         self._pending[p.key] = p
-        self._store(put(p))
+        self._store(rows.put(p))
         self._push(p.due, p.session, p.kind)
 
     def pending(self, session: str, kind: PendingKind) -> Pending | None:
@@ -104,7 +65,7 @@ class Timers:
         for kind in kinds:
             p = self._pending.pop((session, kind), None)
             if p is not None:
-                self._store(remove(p))
+                self._store(rows.remove(p))
 
     def watch(self, session: str, at_ms: int, look: Look) -> None:
         """``look`` at the session then; a later call for the same session takes the place of this one."""
@@ -129,7 +90,7 @@ class Timers:
         for key, p in self._pending.items():
             if p.due - now > p.length:
                 self._pending[key] = later = replace(p, due=now + p.length)
-                self._store(put(later))
+                self._store(rows.put(later))
                 self._push(later.due, p.session, p.kind)
             elif p.due <= now:
                 self._push(now, p.session, p.kind)
@@ -139,14 +100,14 @@ class Timers:
         """Its host is away, so it can't be done now. The deadline stays, so that it is dropped in time."""
         if p.key not in self._pending:
             self._pending[p.key] = p
-            self._store(put(p))
+            self._store(rows.put(p))
             self._push(self._world.clock.now_ms() + HOLD_MS, p.session, p.kind)
 
-    async def run(self, act: Act, drop: Drop) -> None:
+    async def run(self, drop: Drop) -> None:
         """Sleep until something is due, and have it done. Ends by cancellation."""
         while True:
             self._news.clear()
-            self._fire(act, drop)
+            self._fire(drop)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._sleep_s()):
                     await self._news.wait()
@@ -168,7 +129,7 @@ class Timers:
             return None
         return min(LONGEST_S, max(0.0, (self._heap[0][0] - self._world.clock.now_ms()) / 1000))
 
-    def _fire(self, act: Act, drop: Drop) -> None:
+    def _fire(self, drop: Drop) -> None:
         now = self._world.clock.now_ms()
         while self._heap and self._heap[0][0] <= now:
             _, _, session, kind = heapq.heappop(self._heap)
@@ -177,7 +138,7 @@ class Timers:
                 continue
             p = self._pending.get((session, kind))
             if p is not None and p.due <= now:
-                self._act(p, now, act, drop)
+                self._act(p, now, drop)
 
     def _look(self, session: str, now: int) -> None:
         watch = self._watched.get(session)
@@ -185,10 +146,10 @@ class Timers:
             del self._watched[session]
             self._world.spawn(watch[1](session), f"look at {session}", "look")
 
-    def _act(self, p: Pending, now: int, act: Act, drop: Drop) -> None:
+    def _act(self, p: Pending, now: int, drop: Drop) -> None:
         if now - p.due > p.length:  # the machine slept, or no daemon ran
             del self._pending[p.key]
-            self._store(remove(p))
+            self._store(rows.remove(p))
             self._world.log.info("timer dropped", session=p.session, kind=p.kind, late_ms=now - p.due)
             drop(p)
             return
@@ -197,42 +158,16 @@ class Timers:
         if first:  # it waits: what ranks higher may make it needless
             later = replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS)
             self._pending[p.key] = later
-            self._store(put(later))
+            self._store(rows.put(later))
             self._push(later.due, p.session, p.kind)
             return
         del self._pending[p.key]
-        self._store(remove(p))
+        self._store(rows.remove(p))
         self._acting.add(p)
-        self._world.spawn(self._do(p, act), f"{p.kind} {p.session}", "look")
+        self._world.spawn(self._do(p), f"{p.kind} {p.session}", "look")
 
-    async def _do(self, p: Pending, act: Act) -> None:
+    async def _do(self, p: Pending) -> None:
         try:
-            await act(p)
+            await self._world.features.due(p)
         finally:
             self._acting.discard(p)
-
-
-_COLUMNS = "session, kind, task, turn, due, length, tries"
-
-
-def put(p: Pending) -> Statement:
-    """Store it, in the place of an earlier one of the same kind."""
-    row = (p.session, p.kind, p.task, p.turn, p.due, p.length, p.tries)
-    return (f"INSERT OR REPLACE INTO timers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row])
-
-
-def remove(p: Pending) -> Statement:
-    """It was done, or something else happened first."""
-    return ("DELETE FROM timers WHERE session = ? AND kind = ?", [p.key])
-
-
-def stored(db: Database) -> list[Pending]:
-    """All of them; a kind that this version does not know is left out."""
-    rows = db.read(f"SELECT {_COLUMNS} FROM timers ORDER BY due")
-    return [
-        Pending(
-            str(session), cast("PendingKind", kind), str(task), str(turn), int(due), int(length), int(tries)
-        )
-        for session, kind, task, turn, due, length, tries in rows
-        if kind in RANK
-    ]

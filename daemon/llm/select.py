@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.ports import Provider
-    from ..core.settings import Anthropic, OpenAI, Settings
+    from ..core.settings import Api, Settings
     from ..keys import Access, Keys
     from .host import Look, Run
 
@@ -65,7 +65,7 @@ def there(settings: Settings, keys: Keys, env: Mapping[str, str]) -> frozenset[s
     return frozenset(n for n in (*AUTO, "claude-cli") if not missing.get(n, False))
 
 
-def _usable(access: Access, api: Anthropic | OpenAI) -> bool:
+def _usable(access: Access, api: Api) -> bool:
     """Says whether there is a key, or the address of a server that may need none."""
     return bool(access.key or (api.base_url and not api.key_env))
 

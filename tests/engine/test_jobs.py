@@ -14,8 +14,7 @@ from daemon.app import FEATURES, Daemon
 from daemon.core.errors import Unavailable
 from daemon.engine.engine import Engine
 from daemon.engine.feature import Feature
-from daemon.engine.jobs import FIRST_PAUSE_MS, TRIES
-from daemon.engine.upkeep import HOUR_MS, RETENTION
+from daemon.engine.jobs import FIRST_PAUSE_MS, HOUR_MS, RETENTION, TRIES
 from daemon.store import jobs as rows
 from daemon.store import ledger
 from daemon.store.db import Statement

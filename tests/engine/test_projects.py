@@ -11,7 +11,7 @@ import pytest
 from daemon import log
 from daemon.config import PROJECT_FILE, from_text
 from daemon.core.settings import Settings
-from daemon.engine.projects import KEPT, TTL_MS, Projects
+from daemon.engine.world import PROJECTS_KEPT, TTL_MS, Projects
 from daemon.testing import FakeClock
 
 SHORT_S = 0.01
@@ -124,9 +124,9 @@ async def test_projects_are_bounded(tmp_path: Path) -> None:
         return ""
 
     projects = Projects(from_text(), FakeClock(), log.get("test"), file)
-    for n in range(2 * KEPT):
+    for n in range(2 * PROJECTS_KEPT):
         await projects.read(str(tmp_path / str(n)))
-    await projects.read(str(tmp_path / str(2 * KEPT - 1)))
-    assert len(asked) == 2 * KEPT
+    await projects.read(str(tmp_path / str(2 * PROJECTS_KEPT - 1)))
+    assert len(asked) == 2 * PROJECTS_KEPT
     await projects.read(str(tmp_path / "0"))
-    assert len(asked) == 2 * KEPT + 1
+    assert len(asked) == 2 * PROJECTS_KEPT + 1

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from daemon.engine.engine import Engine
 from daemon.engine.feature import Feature
-from daemon.engine.timers import HOLD_MS, Pending, PendingKind
+from daemon.engine.timers import HOLD_MS
+from daemon.store.timers import Pending, PendingKind
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.support.hosts.opencode_sim import SimDaemon
 

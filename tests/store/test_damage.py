@@ -23,13 +23,12 @@ from daemon.app import Daemon
 from daemon.config import from_text
 from daemon.core.offers import Offer, compose
 from daemon.core.proof import Ended, Known, Proof
-from daemon.engine import timers
-from daemon.engine.timers import Pending
 from daemon.learning import tables
 from daemon.learning.lessons.store import Episodes
 from daemon.store import db as databases
-from daemon.store import injections, ledger, outbox, proofs
+from daemon.store import injections, ledger, outbox, proofs, timers
 from daemon.store.ledger import DeadLetter, keep_letters
+from daemon.store.timers import Pending
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.learning.lessons.rows import hexed, rich, vector
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost, make_daemon

@@ -19,9 +19,9 @@ from ...core.guards import Skip
 from ...core.offers import Moment, Offer
 from ...core.orders import SendNudge
 from ...redact import redact_head
+from ...store.timers import Pending
 from ..feature import Feature, Heard, Switched
 from ..hosts.host import capabilities
-from ..timers import AGAIN_MS, Pending, put_off
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 REQUEST_CHARS: Final = 3_000
 HAND_OVER_CHARS: Final = 8_500
 FLOW_S: Final = 60.0
+AGAIN_MS, TRIES, LAST_MS = 15_000, 5, 60_000  # between looks at a session that works (I32)
 FIRST_MS: Final = 2_000  # the host may go on by itself, and that must be seen first
 FINISHED: Final = frozenset({"task_complete", "task_stopped"})
 
@@ -118,11 +119,12 @@ class Compaction(Feature):
 
     def _later(self, p: Pending, why: str) -> None:
         """Try again in a while, or give up. A timer that was set meanwhile is newer, and stays."""
-        later = put_off(p, self._world.clock.now_ms())
-        if later is not None and self._timers.pending(p.session, "compaction") is None:
-            self._timers.arm(later)
-        elif later is None:
+        if p.tries > TRIES:
             self._world.log.info("compaction", session=p.session, action="given up", why=why)
+        elif self.parts.timers.pending(p.session, "compaction") is None:
+            length = AGAIN_MS if p.tries < TRIES else LAST_MS
+            due = self._world.clock.now_ms() + length
+            self.parts.timers.arm(replace(p, due=due, length=length, tries=p.tries + 1))
 
     async def _look(self, p: Pending, s: Session, transcript: Transcript, instance: Instance) -> None:
         world = self._world

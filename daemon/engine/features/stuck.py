@@ -21,6 +21,7 @@ from ...core.orders import SendFeedback, ShowToast
 from ...core.verdict import NO_PROOF
 from ...files.verdict import Stalled
 from ...store import outbox
+from ...store.timers import Pending
 from ...stuck.loops import SIZE, Step, loop_at_end, loop_in, step_from_digests
 from ...stuck.silence import (
     Assessment,
@@ -35,7 +36,6 @@ from ...stuck.silence import (
 )
 from ..feature import Feature, Heard, Returned, Switched
 from ..hosts.host import capabilities
-from ..timers import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

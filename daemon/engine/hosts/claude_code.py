@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable
@@ -34,30 +33,23 @@ from ...hosts.claude_code.transcript import (
     still_running,
     with_sub_agents,
 )
-from ...redact import redact
 from ..threads import beside
 from .hooked import Hooked, Known, Stop, as_json
 from .host import NOTHING, Answer
-from .transcripts import Transcripts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...core.offers import When
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from ..intake import Intake
-    from ..offering import Offering
-    from ..round import Schedule
-    from ..world import World
-    from .host import Instance, Instances, Mode
+    from .host import Instance
 
 HOST: Final = "claude-code"
 OURS: Final = "/reflectd:"
 FROM_MOD: Final = frozenset({"ModAborted", "ModWatch"})
 LOOK_S: Final = 2.5  # the mod looks once a second whether the conversation is still there
 TAKEN_BACK: Final = "Not sent back: files of the task were put back while it was judged"
-WAIT_S: Final = 105.0  # the judge has 100; a hook that is waited for 120, its curl 110
+WAIT_S: Final = 105  # the judge has 100; a hook that is waited for 120, its curl 110
 BACKGROUND_S: Final = 600.0  # how long a turn waits for a shell that it left in the background
 SHELL_POLL_S: Final = 0.5
 JUDGING: Final = "judging whether the task is done; send a message to take over"
@@ -106,15 +98,12 @@ class _Mod(Struct):
 class _Known(Known, eq=False):
     """One session. ``aside``: its turn is about us. ``looked``: set when the mod asks.
 
-    ``escaped``: the mod told of Esc, which the file may not have yet. ``news``: what the person has not read
-    yet: the newest that informs (False), the newest error (True). ``shells``: the ids of those that ran at
-    its last Stop hook. ``waits``: a turn waits for them; set when it need not any more.
+    ``shells``: the ids of those that ran at its last Stop hook. ``waits``: a turn waits for them; set when it
+    need not any more.
     """
 
     aside: bool = False
     looked: asyncio.Event = field(default_factory=asyncio.Event)
-    escaped: bool = False
-    news: dict[bool, str] = field(default_factory=dict)
     shells: set[str] = field(default_factory=set)
     waits: asyncio.Event | None = None
     mod: _Mod | None = None
@@ -133,21 +122,14 @@ class _Known(Known, eq=False):
         """A message for the person: by the mod if it asks; more than news also with the next prompt."""
         if self.mod is not None:
             self.mod.toasts = [*self.mod.toasts, toast.message][-MOST_TOASTS:]
-        if toast.variant != "info":
-            self.news[toast.variant == "error"] = toast.message
+        Known.show(self, toast)
 
 
-class ClaudeCode(Hooked[_Known]):
+class ClaudeCode(Hooked[Hook, _Known]):
     """Answers hooks."""
 
-    name, known = HOST, _Known
-
-    def __init__(
-        self, world: World, instances: Instances, intake: Intake, schedule: Schedule, offering: Offering
-    ) -> None:
-        is_ours = world.outbox.is_ours
-        files = Transcripts(lambda path: TranscriptReader(path, is_ours=is_ours), with_sub_agents)
-        super().__init__(world, instances, intake, schedule, offering, files, WAIT_S)
+    name, known, reader, longest_s = HOST, _Known, TranscriptReader, WAIT_S
+    with_agents, events_of = staticmethod(with_sub_agents), staticmethod(events_of)
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
         """One hook. Raises ``BadReply`` for what is no hook of this host."""
@@ -167,35 +149,26 @@ class ClaudeCode(Hooked[_Known]):
                 await self._intake.hear(self._instance(hook), said)
             return NOTHING
         if event == "PreToolUse":
-            return await self._late(hook)
+            return NOTHING if self._of(hook.session).aside else await self._late(hook)
         instance = self._instance(hook)
         if hook.transcript:
             self._files.locate(hook.session, Path(hook.transcript))
         if event == "Stop":
-            return await self._stop(hook, instance, strict=strict)
+            watched = strict and not hook.one_shot
+            return await self._stop(hook, instance, Stop(hook.last_assistant_message, strict, watched))
         return await self._heard(hook, instance)
 
     async def _heard(self, hook: Hook, instance: Instance) -> Answer:
         """Every hook but Stop."""
-        event, events, known = hook.event, events_of(hook, self._world.clock.now_ms()), self._of(hook.session)
-        if event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
+        events, known = events_of(hook, self._world.clock.now_ms()), self._of(hook.session)
+        if hook.event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
             # a command of ours that the mod answered is no turn
             self._ends(instance, events, under_way=not known.aside)
             return NOTHING
         if any(isinstance(e, ev.SessionBusied) for e in events):
             known.escaped = False
             known.goes_on()
-        before = self._world.sessions.get(hook.session)
-        begins = hook.typed and (before is None or not before.busy)  # else it steers an agent that works
-        await self._intake.hear(instance, events)
-        if event not in {"UserPromptSubmit", "SessionStart"}:
-            return NOTHING
-        self._of(hook.session).ending = False
-        if event == "UserPromptSubmit":
-            return await self._offered(hook, instance, "prompt", hook.prompt if begins else "")
-        offered = await self._offered(hook, instance, "compacted" if hook.source == "compact" else "start")
-        # a fork has what its session was given: it is noted as given, and not said again
-        return NOTHING if hook.source == "fork" else offered
+        return await self._told(hook, instance, events)
 
     async def _from_mod(self, hook: Hook) -> Answer:
         """An event or a question of the mod's own, on a session that the hooks have told of."""
@@ -242,9 +215,8 @@ class ClaudeCode(Hooked[_Known]):
         return await asyncio.to_thread(all_ours, (config, Path(hook.directory) / ".claude"))
 
     def _instance(self, hook: Hook) -> Instance:
-        """The session's own instance: orders are carried out here, not in the host."""
-        mode: Mode = "run" if hook.one_shot else "tui"
-        instance, was = self._connect(hook.session, mode, hook.pid, hook.directory)
+        """The session's own instance, which knows whether the mod is there."""
+        instance = self._connect(hook, one_shot=hook.one_shot)
         runs, known = None, self._of(hook.session)
         if hook.mod:
             runs = True
@@ -257,48 +229,25 @@ class ClaudeCode(Hooked[_Known]):
             runs is False and not hook.one_shot and self._world.project(hook.directory).claude_code.mod
         ):
             instance.mod = runs
-        if not was:
-            self._intake.connected(instance)
         return instance
 
     # The end of a turn
 
-    async def _stop(self, hook: Hook, instance: Instance, *, strict: bool) -> Answer:
-        """Judge the turn, and answer when there is something to say or nothing left to wait for."""
-        session, said = hook.session, hook.last_assistant_message
-        stop = Stop(said, strict, watched=strict and not hook.one_shot)
-        await self._stops(session, instance, stop)
-        known = self._of(session)
-        known.shells = {task.id for task in hook.lasting if task.id}
-        self._files.renew(session)
-        try:
-            began = self._world.clock.monotonic()
-            await self._resolve(session, over=True, said=said)
-            events = events_of(hook, self._world.clock.now_ms())
-            names = await self._awaited(hook) if isinstance(events[-1], ev.SessionIdled) else ()
-            if stop.released:  # while the file was read the session went on
-                return NOTHING
-            if names:
-                events = (*events[:-1], ev.BackgroundAwaited(session, events[-1].t, names))
-            await self._intake.hear(instance, events)
-            if names and not await self._held(stop, instance, began):
-                return NOTHING
-            return await self._answer(session, instance, stop, self._world.clock.monotonic() + WAIT_S)
-        except asyncio.CancelledError:
-            self._hung_up(session, instance, watched=stop.watched)
-            raise
-        finally:
-            if self._is_waiting(session, stop):
-                self._of(session).stop = None
+    async def _stops(self, hook: Hook, instance: Instance, stop: Stop) -> None:
+        await super()._stops(hook, instance, stop)
+        self._of(hook.session).shells = {task.id for task in hook.lasting if task.id}
+        self._files.renew(hook.session)
 
-    async def _awaited(self, hook: Hook) -> tuple[str, ...]:
-        """The names of the shells in the background that the turn of this Stop hook waits for."""
-        if not hook.lasting:
+    async def _awaited(self, hook: Hook, stop: Stop, end: float) -> tuple[str, ...]:  # noqa: ARG002 - of a host
+        """The names of the shells in the background that the turn of this Stop hook waits for. Where agents
+        run beside them, another Stop follows.
+        """
+        if not hook.lasting or hook.lasting != hook.background:
             return ()
         if self._world.sessions.get(hook.session) is None:
             return ()
         try:
-            transcript = await self._files.read(hook.session, hook.last_assistant_message)
+            transcript = await self._files.read(hook.session, stop.said)
         except (Unavailable, BadReply):
             return ()  # the judgement will say so
         held = awaited(transcript, self._of(hook.session).shells)
@@ -348,36 +297,9 @@ class ClaudeCode(Hooked[_Known]):
                 self._of(session).show(ShowToast(session, TAKEN_BACK, "warning"))
         return why or ("" if self._is_waiting(session, stop) else "another turn ended")
 
-    async def read(self, s: Session, instance: Instance) -> Transcript:  # noqa: ARG002 - the port
-        """The transcript; the file may lag behind the hook that says how the turn ended."""
-        known = self._sessions.get(s.id) or _Known()
-        said = known.stop.said if known.stop is not None else ""
-        transcript = await self._files.read(s.id, said, escaped=known.escaped, agents=True)
-        known.escaped = False
+    async def read(self, s: Session, instance: Instance) -> Transcript:
+        """As of every host with hooks. Shells that run in the background are marked as running."""
+        transcript = await super().read(s, instance)
         await self._files.note_written(s.id, transcript)
-        transcript = still_running(transcript, known.shells)
-        title = redact(transcript.title)
-        return replace(transcript, session=s.id, busy=s.busy, title=title, directory=s.directory)
-
-    # Context for the agent
-
-    async def _late(self, hook: Hook) -> Answer:
-        """A lesson that was chosen when the prompt was on its way already; it stands behind the call's
-        result. The hook never decides whether the call may run.
-        """
-        if self._of(hook.session).aside:
-            return NOTHING
-        instance = self._instance_of(hook.session)
-        return as_json(await self._context(hook.event, hook.session, "action", instance))
-
-    async def _offered(self, hook: Hook, instance: Instance, when: When, prompt: str = "") -> Answer:
-        """The features' offers at this moment; after a compaction they stand beside the host's summary. With
-        the person's next prompt also the outcome of the last turn, which a hook in the background can't show.
-        """
-        output = await self._context(hook.event, hook.session, when, instance, prompt)
-        if when == "prompt":
-            known = self._of(hook.session)
-            news, known.news = "; ".join(known.news.values()), {}
-            if news and hook.typed and not hook.one_shot:  # a wake says itself what became of the turn
-                output["systemMessage"] = f"reflectd, on the last turn: {news}"
-        return as_json(output)
+        known = self._sessions.get(s.id)
+        return still_running(transcript, known.shells) if known is not None else transcript

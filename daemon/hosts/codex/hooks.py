@@ -34,18 +34,18 @@ EVENTS: Final = frozenset({
 class Hook(Struct, frozen=True, kw_only=True):
     """One hook call. A field that Codex does not send is empty.
 
-    ``turn``: Codex's id of the turn. ``final``: the agent's last message. ``agent``: the sub-agent that it is
+    ``turn``: Codex's id of the turn. ``agent``: the sub-agent that it is
     about. ``headless``: ``REFLECTD_HEADLESS`` asks to judge ``codex exec`` too. ``pid``: the host's process,
     0 if unknown.
     """
 
     event: str
     session: str
-    rollout: str = ""
+    transcript: str = ""
     directory: str = ""
     turn: str = ""
     prompt: str = ""
-    final: str = ""
+    last_assistant_message: str = ""
     source: str = ""
     plan: bool = False
     agent: str = ""
@@ -92,11 +92,11 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
         return Hook(
             event=event,
             session=session,
-            rollout=_path(wire.transcript_path, "transcript_path"),
+            transcript=_path(wire.transcript_path, "transcript_path"),
             directory=_path(wire.cwd, "cwd"),
             turn=_name(wire.turn_id),
             prompt=text_or_empty(wire.prompt)[:MAX_TEXT],
-            final=text_or_empty(wire.last_assistant_message)[-MAX_TEXT:],
+            last_assistant_message=text_or_empty(wire.last_assistant_message)[-MAX_TEXT:],
             source=_name(wire.source),
             plan=wire.permission_mode == "plan",
             agent=_name(wire.agent_id),

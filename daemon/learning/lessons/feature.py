@@ -34,8 +34,7 @@ from ...core.errors import BadReply, Unavailable
 from ...core.session import FINAL_FOR_TASK, Session
 from ...engine.calls import OVER_LIMIT
 from ...engine.feature import Feature, Heard, Route, route
-from ...engine.jobs import UPKEEP
-from ...engine.upkeep import aged_ms
+from ...engine.jobs import UPKEEP, aged_ms
 from ...store import jobs as job_rows
 from ...store import ledger
 from ...store.retention import old

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import Unavailable
-from daemon.engine.timers import RANK, Pending
+from daemon.store.timers import RANK, Pending
 from tests.support.hosts.opencode_sim import bash, write
 from tests.support.hosts.world import COMPLETE, QUESTION, UNREADABLE
 from tests.support.hosts.world import World as Small

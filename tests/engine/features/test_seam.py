@@ -14,7 +14,7 @@ from daemon.cli.main import main
 from daemon.cli.verbs import VERBS
 from daemon.engine.engine import Engine
 from daemon.engine.feature import Feature
-from daemon.engine.upkeep import HOUR_MS
+from daemon.engine.jobs import HOUR_MS
 from daemon.store.db import Statement
 from tests.support.features.toy import Toy
 from tests.support.hosts.world import COMPLETE, INCOMPLETE, World
