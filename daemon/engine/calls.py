@@ -92,26 +92,15 @@ class HostModels:
         return offered
 
 
-class Models:
+class Models(Struct, eq=False):
     """Makes the ``Calls`` of this daemon."""
 
-    def __init__(
-        self,
-        db: Database,
-        sessions: Sessions,
-        instances: Instances,
-        clock: Clock,
-        log: Logger,
-        spawn: Callable[[Coroutine[Any, Any, None], str], object],
-    ) -> None:
-        self._db = db
-        self._sessions = sessions
-        self._instances = instances
-        self._clock = clock
-        self._log = log
-        self._spawn = spawn
-        self._offered = HostModels(instances, clock, log)
-        self._budget = Budget(ledger.Ledger(db), clock, estimate_usd)
+    _db: Database
+    _sessions: Sessions
+    _instances: Instances
+    _clock: Clock
+    _log: Logger
+    _spawn: Callable[[Coroutine[Any, Any, None], str], object]
 
     def calls(self, settings: Settings, keys: Keys, folder: Path, provider: Provider | None = None) -> Calls:
         """The providers and how they are asked. ``folder``: where a judge that is a program runs.
@@ -119,14 +108,30 @@ class Models:
 
         With a ``provider`` (a test's) only the rules are asked beside it.
         """
+        offered = HostModels(self._instances, self._clock, self._log)
+        budget = Budget(ledger.Ledger(self._db), self._clock, estimate_usd)
+
+        async def look(session: str) -> Offered | None:
+            instance = self._host_of(session)
+            return await offered.of(instance) if instance is not None else None
+
+        def record(entry: ledger.Entry) -> None:
+            async def store() -> None:
+                await self._db.commit(ledger.add(entry))
+                budget.stored(entry)
+
+            budget.ended(entry)
+            self._spawn(store(), "ledger")
+
+        def session_of(identity: str) -> Session:
+            return self._sessions.get(identity) or Session(id=identity)
+
         found: list[Provider] = []
         if provider is not None:
             found += [provider, OfflineProvider()]
         else:
             try:
-                found += providers(
-                    settings.judge.provider, settings, keys, self._run, self._look, folder=folder
-                )
+                found += providers(settings.judge.provider, settings, keys, self._run, look, folder=folder)
             except UserError:
                 if settings.judge.provider not in keys.unused:
                     raise
@@ -143,12 +148,11 @@ class Models:
             tuple(found),
             self._clock,
             self._log,
-            self._record,
-            self._budget,
+            record,
+            budget,
             rules=OfflineProvider(),
             judges=judges,
-            host_of=lambda session: (self._sessions.get(session) or Session(id=session)).host,
-            directory_of=lambda session: (self._sessions.get(session) or Session(id=session)).directory,
+            session_of=session_of,
         )
 
     def _own(
@@ -165,14 +169,6 @@ class Models:
                 except UserError as e:
                     self._log.warning("this judge is not set up", setting=setting, error=str(e))
 
-    def _record(self, entry: ledger.Entry) -> None:
-        async def store() -> None:
-            await self._db.commit(ledger.add(entry))
-            self._budget.stored(entry)
-
-        self._budget.ended(entry)
-        self._spawn(store(), "ledger")
-
     def _host_of(self, session: str) -> Instance | None:
         s = self._sessions.get(session)
         return self._instances.connected(s.instance, s.directory) if s is not None else None
@@ -182,10 +178,6 @@ class Models:
         if instance is None:
             raise Unavailable("the session's host is not connected")
         return await instance.call(order, deadline_s)
-
-    async def _look(self, session: str) -> Offered | None:
-        instance = self._host_of(session)
-        return await self._offered.of(instance) if instance is not None else None
 
 
 HOLD_S: Final = 60.0
@@ -204,8 +196,8 @@ class Calls(Struct):
 
     ``record``: gets the ledger row of each call. ``rules``: the provider that judges when a limit on spending
     forbids the others, even if it is not among ``providers``. ``judges``: host -> the names of the providers
-    that may be asked about its sessions; all of them where a host is not named. ``host_of`` and
-    ``directory_of``: the host and the folder of a session.
+    that may be asked about its sessions; all of them where a host is not named. ``session_of``: a session by
+    its id.
     """
 
     providers: tuple[Provider, ...]
@@ -215,8 +207,7 @@ class Calls(Struct):
     budget: Budget | None = None
     rules: Provider | None = None
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    host_of: Callable[[str], str] = lambda _session: ""
-    directory_of: Callable[[str], str] = lambda _session: ""
+    session_of: Callable[[str], Session] = lambda identity: Session(id=identity, host="")
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)
     _held: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -267,7 +258,7 @@ class Calls(Struct):
 
     def _serving(self, prompt: Prompt) -> list[Provider]:
         """The providers that may be asked about the prompt's session."""
-        names = self.judges.get(prompt.host or self.host_of(prompt.session))
+        names = self.judges.get(prompt.host or self.session_of(prompt.session).host)
         return [p for p in self.providers if names is None or p.name in names]
 
     def _order(self, policy: Policy, mine: list[Provider]) -> list[Provider]:
@@ -393,7 +384,7 @@ class Calls(Struct):
                 ms=int((self.clock.monotonic() - started) * 1000),
                 outcome=outcome,
                 account=account_of(prompt.purpose),
-                directory=self.directory_of(prompt.session),
+                directory=self.session_of(prompt.session).directory,
                 attempt=attempt,
                 currency=usage.currency if usage else "USD",
             )

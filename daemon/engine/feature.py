@@ -188,28 +188,26 @@ class Features:
                 self.log.exception("bug", feature=f.name)
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
-        """See ``Feature.judged``."""
         self._each(lambda f: f.judged(verdict, case, sent=sent))
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> list[Statement]:
-        """See ``Feature.deciding``."""
         return _joined(self._each(lambda f: f.deciding(verdict, case, directory)))
 
     async def due(self, p: Pending) -> None:
         """Have a pending action done by the feature that it belongs to."""
         owner = next((f for f in self._all if p.kind in f.timer_kinds), None)
-        if owner is not None:
-            await owner.due(p)
-        else:
+        if owner is None:
             self.log.warning("no feature does this", timer=p.kind, session=p.session)
+        else:
+            await owner.due(p)
 
     async def work(self, job: Job) -> None:
         """Have a job done by the feature that it belongs to. Its exceptions are raised."""
         owner = next((f for f in self._all if job.kind in f.job_kinds), None)
-        if owner is not None:
-            await owner.work(job)
-        else:
+        if owner is None:
             self.log.warning("no feature does this", job=job.kind, key=job.key)
+        else:
+            await owner.work(job)
 
     def has_context(self, directory: str) -> dict[Place, int]:
         """See ``Feature.has_context``: the longest wait of each place."""
@@ -233,7 +231,6 @@ class Features:
             await asyncio.gather(*map(prepare, reading))
 
     def context(self, s: Session, moment: Moment) -> list[Offer]:
-        """See ``Feature.context``."""
         return _joined(self._each(lambda f: f.context(s, moment)))
 
     def routes(self) -> list[tuple[str, Route]]:
@@ -241,7 +238,6 @@ class Features:
         return _joined(self._each(lambda f: [(f.name, route) for route in f.routes()]))
 
     def pages(self) -> list[tuple[str, Page]]:
-        """Name of the feature, and each of its pages."""
         return _joined(self._each(lambda f: [(f.name, page) for page in f.pages()]))
 
     def status(self) -> dict[str, Mapping[str, Any]]:
@@ -249,7 +245,6 @@ class Features:
         return {name: said for name, said in self._each(lambda f: (f.name, f.status())) if said}
 
     def prune(self, now_ms: int) -> list[Statement]:
-        """See ``Feature.prune``."""
         return _joined(self._each(lambda f: f.prune(now_ms)))
 
     def _each(self, call: Callable[[Feature], T]) -> list[T]:

@@ -54,10 +54,9 @@ class _Piece(Struct, frozen=True):
 
 
 class _Folder(Struct, eq=False):
-    """The waiting files of one folder, by session and file: ``urgent`` before ``rest``."""
+    """The waiting files of one folder, by session and file. The urgent ones are put at the front."""
 
-    urgent: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
-    rest: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
     hangs: bool = False
 
 
@@ -163,7 +162,7 @@ class Filing:
         if len(self._cases) > CASES_WAITING:
             (directory, session, name), _ = self._cases.popitem(last=False)
             if (folder := self._folders.get(directory)) is not None:
-                folder.rest.pop((session, name), None)
+                folder.waiting.pop((session, name), None)
             self._cases_dropped += 1
             text = f"{self._cases_dropped} evaluations were not saved in .reflection: the disk is too slow"
             self._world.health.failed(CASES, text)
@@ -198,7 +197,7 @@ class Filing:
 
     def status(self) -> dict[str, int]:
         """How many files wait, and how many cases were dropped since the start."""
-        waiting = sum(len(folder.urgent) + len(folder.rest) for folder in self._folders.values())
+        waiting = sum(len(folder.waiting) for folder in self._folders.values())
         return {"waiting": waiting, "cases_dropped": self._cases_dropped}
 
     async def drain(self) -> None:
@@ -220,18 +219,16 @@ class Filing:
             task = asyncio.get_running_loop().create_task(self._work(directory, folder))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if urgent or key in folder.urgent:
-            folder.rest.pop(key, None)
-            folder.urgent[key] = piece
-        else:
-            folder.rest[key] = piece
+        folder.waiting[key] = piece
+        if urgent:
+            folder.waiting.move_to_end(key, last=False)
 
     async def _work(self, directory: str, folder: _Folder) -> None:
         """All that waits for one folder, however long its disk takes."""
         try:
-            while folder.urgent or folder.rest:
+            while folder.waiting:
                 await self._turns.acquire()
-                key, piece = (folder.urgent or folder.rest).popitem(last=False)
+                key, piece = folder.waiting.popitem(last=False)
                 self._cases.pop((directory, *key), None)
                 await self._write(directory, folder, piece)
         finally:

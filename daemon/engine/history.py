@@ -13,6 +13,7 @@ from msgspec import to_builtins
 
 from ..core.errors import BadReply
 from ..core.orders import SendFeedback
+from ..core.session import Session
 from ..files.cases import case_at, folders, newest_cases
 from ..files.verdict import verdict_object
 from ..store import ledger, outbox
@@ -23,7 +24,6 @@ from ..store.verdicts import ALWAYS, Verdicts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.session import Session
     from ..paths import Paths
     from ..store.readonly import Reads
     from ..store.verdicts import Round
@@ -35,38 +35,122 @@ CALLS: Final = 20
 Json = dict[str, Any]
 
 
-def history(
-    db: Reads,
-    paths: Paths,
-    *,
-    session: str = "",
-    directory: str = "",
-    since: int = 0,
-    until: int = ALWAYS,
-    after: str = "",
-    limit: int = 20,
-) -> Json | None:
-    """``GET /v1/history``: the sessions that were judged since then and before ``until`` (epoch ms), newest
-    first. ``after``: the ``next`` of the page before.
+class History:
+    """Reads the rounds of sessions from ``db`` and the files of ``paths``."""
 
-    ``session``: the beginning of one id. ``directory``: only sessions of this folder and those below it or,
-    when none was judged there, of the nearest folder above it in which one was; empty: of all. None: no
-    session begins like that. Raises ``BadReply`` when several do.
-    """
-    verdicts, known = Verdicts(db), Sessions(db)
-    if session:
-        identity = known.only(session) or session
-        if not verdicts.how_many(identity) and known.peek(identity) is None:
+    def __init__(self, db: Reads, paths: Paths) -> None:
+        self._db = db
+        self._paths = paths
+        self._verdicts = Verdicts(db)
+        self._sessions = Sessions(db)
+        self._orders = Outbox(db)
+
+    def page(
+        self,
+        *,
+        session: str = "",
+        directory: str = "",
+        since: int = 0,
+        until: int = ALWAYS,
+        after: str = "",
+        limit: int = 20,
+    ) -> Json | None:
+        """The sessions that were judged since then and before ``until`` (epoch ms), newest first. ``after``:
+        the ``next`` of the page before.
+
+        ``session``: the beginning of one id. ``directory``: only sessions of this folder and those below it
+        or, when none was judged there, of the nearest folder above it in which one was; empty: of all. None:
+        no session begins like that. Raises ``BadReply`` when several do.
+        """
+        verdicts, place, each, more = self._verdicts, "", MOST_ROUNDS, False
+        if session:
+            identity = self._sessions.only(session) or session
+            if not verdicts.how_many(identity) and self._sessions.peek(identity) is None:
+                return None
+            found = [(0, identity)]
+        else:
+            place, each = self._nearest(directory), ROUNDS
+            found = verdicts.sessions(place, since, limit + 1, until=until, after=_place(after))
+            found, more = found[:limit], len(found) > limit
+        listed = [self._session(identity, since, until, each) for _, identity in found]
+        following = f"{found[-1][0]}-{found[-1][1]}" if more else ""
+        return {"since": since, "directory": place, "more": more, "next": following, "sessions": listed}
+
+    def _last_rounds(self, session: str, number: int, limit: int) -> list[Json]:
+        """Rounds of a session, newest first: from number ``number`` on downwards, or from its last one when
+        that is 0. Raises ``BadReply`` when the session has no round of that number.
+        """
+        found = self._verdicts.rounds(session, upto=number, limit=limit)
+        if number and (not found or found[0].number != number):
+            many = self._verdicts.how_many(session)
+            has = f"{many} round{'' if many == 1 else 's'}" if many else "no round yet"
+            raise BadReply(f"{session} has {has}, so there is no round {number}; see `reflectd history`")
+        return [self._round(one, text=True) for one in found]
+
+    def explain(self, session: str, directory: str, number: int = 0) -> Json | None:
+        """The stored facts on a session: its state, rounds, calls and case files (``GET /v1/why`` without the
+        daemon's own part).
+
+        ``session``: the beginning of an id; empty means that of the newest verdict, in ``directory`` if it
+        has one. ``number``: the round to explain, 0 the last one. None: no such session. Raises ``BadReply``
+        when several begin like that, or when the session has no such round.
+        """
+        known, verdicts = self._sessions, self._verdicts
+        identity = known.only(session) or session if session else verdicts.newest_session(directory)
+        s, total = known.peek(identity), verdicts.how_many(identity)
+        if s is None and not total:
             return None
-        found, place, each, more = [(0, identity)], "", MOST_ROUNDS, False
-    else:
-        place = _nearest(verdicts, directory)
-        found = verdicts.sessions(place, since, limit + 1, until=until, after=_place(after))
-        found, each, more = found[:limit], ROUNDS, len(found) > limit
-    orders = Outbox(db)
-    listed = [_session(verdicts, known, orders, paths, one, (since, until), each) for _, one in found]
-    following = f"{found[-1][0]}-{found[-1][1]}" if more else ""
-    return {"since": since, "directory": place, "more": more, "next": following, "sessions": listed}
+        rounds = self._last_rounds(identity, number, EXPLAINED)
+        place = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
+        cases = [rounds[0]["case"]] if number and rounds[0]["case"] else []
+        if not number and place.startswith("/"):
+            newest = newest_cases(self._folders(place), identity, exact=True, limit=EXPLAINED)
+            cases = [str(path) for path in newest]
+        return {
+            "session": session_object(s, off=known.is_off(s.directory)) if s is not None else None,
+            "verdicts": rounds,
+            "rounds_total": total,
+            "ledger": report_object(ledger.report(self._db, session=identity, limit=CALLS)),
+            "cases": cases,
+        }
+
+    def _nearest(self, directory: str) -> str:
+        """The folder if a session was judged there or below it, else the nearest above in which one was."""
+        if not directory or self._verdicts.sessions(directory, 0, 1):
+            return directory
+        above = [str(folder) for folder in Path(directory).parents]
+        judged = self._verdicts.judged_in(above) if above else set[str]()
+        return next((folder for folder in above if folder in judged), directory)
+
+    def _folders(self, directory: str) -> Sequence[Path]:
+        return folders(Path(directory), self._paths.fallback_reflection(directory))
+
+    def _session(self, session: str, since: int, until: int, limit: int) -> Json:
+        known = self._sessions.peek(session)
+        s = known or Session(id=session, host="")
+        found = self._verdicts.rounds(session, since=since, until=until, limit=limit)
+        return {
+            "session": session,
+            "title": s.title,
+            "host": s.host,
+            "directory": (found[0].stored.directory if found else "") or s.directory,
+            "phase": s.phase if known is not None else "",
+            "busy": s.busy,
+            "rounds_total": self._verdicts.how_many(session),
+            "rounds": [self._round(one, text=False) for one in found],
+        }
+
+    def _round(self, one: Round, *, text: bool) -> Json:
+        """The round's verdict, the feedback that followed with its outcome, and its case if that is kept."""
+        v, directory = one.stored.verdict, one.stored.directory
+        order = self._orders.get(outbox.order_id(v.session, v.turn, "feedback"))
+        followed: Json | None = None
+        if order is not None and isinstance(order.order, SendFeedback):
+            followed = {"id": order.id, "status": order.status, "at": order.created}
+            followed |= {"text": order.order.text} if text else {}
+        case = case_at(self._folders(directory) if directory.startswith("/") else (), v.session, v.at)
+        more = {"round": one.number, "directory": directory, "order": followed, "case": str(case or "")}
+        return verdict_object(v) | more
 
 
 def _place(after: str) -> tuple[int, str]:
@@ -75,48 +159,6 @@ def _place(after: str) -> tuple[int, str]:
     if after and not (at.isascii() and at.isdigit() and len(at) < 17 and session):
         raise BadReply("`after` must be the `next` of another answer")
     return (int(at), session) if after else (ALWAYS, "")
-
-
-def last_rounds(
-    verdicts: Verdicts, orders: Outbox, paths: Paths, session: str, number: int, limit: int
-) -> list[Json]:
-    """Rounds of a session, newest first: from number ``number`` on downwards, or from its last one when that
-    is 0. Raises ``BadReply`` when the session has no round of that number.
-    """
-    found = verdicts.rounds(session, upto=number, limit=limit)
-    if number and (not found or found[0].number != number):
-        many = verdicts.how_many(session)
-        has = f"{many} round{'' if many == 1 else 's'}" if many else "no round yet"
-        raise BadReply(f"{session} has {has}, so there is no round {number}; see `reflectd history`")
-    return [_object(paths, orders, one, text=True) for one in found]
-
-
-def explain(db: Reads, paths: Paths, session: str, directory: str, number: int = 0) -> Json | None:
-    """The stored facts on a session: its state, rounds, calls and case files (``GET /v1/why`` without the
-    daemon's own part).
-
-    ``session``: the beginning of an id; empty means that of the newest verdict, in ``directory`` if it has
-    one. ``number``: the round to explain, 0 the last one. None: no such session. Raises ``BadReply`` when
-    several begin like that, or when the session has no such round.
-    """
-    verdicts, known = Verdicts(db), Sessions(db)
-    identity = known.only(session) or session if session else verdicts.newest_session(directory)
-    s, total = known.peek(identity), verdicts.how_many(identity)
-    if s is None and not total:
-        return None
-    rounds = last_rounds(verdicts, Outbox(db), paths, identity, number, EXPLAINED)
-    place = s.directory if s is not None and s.directory else rounds[0]["directory"] if rounds else ""
-    cases = [rounds[0]["case"]] if number and rounds[0]["case"] else []
-    if not number and place.startswith("/"):
-        lie = folders(Path(place), paths.fallback_reflection(place))
-        cases = [str(p) for p in newest_cases(lie, identity, exact=True, limit=EXPLAINED)]
-    return {
-        "session": session_object(s, off=known.is_off(s.directory)) if s is not None else None,
-        "verdicts": rounds,
-        "rounds_total": total,
-        "ledger": report_object(ledger.report(db, session=identity, limit=CALLS)),
-        "cases": cases,
-    }
 
 
 def session_object(s: Session, *, off: bool) -> Json:
@@ -164,50 +206,3 @@ def report_object(report: ledger.Report) -> Json:
 def group_objects(groups: Sequence[ledger.Group]) -> list[Json]:
     """Groups of a ledger report as JSON."""
     return [{"name": name, **to_builtins(sums)} for name, sums in groups]
-
-
-def _nearest(verdicts: Verdicts, directory: str) -> str:
-    """The folder if a session was judged there or below it, else the nearest above it in which one was."""
-    if not directory or verdicts.sessions(directory, 0, 1):
-        return directory
-    above = [str(folder) for folder in Path(directory).parents]
-    judged = verdicts.judged_in(above) if above else set[str]()
-    return next((folder for folder in above if folder in judged), directory)
-
-
-def _session(
-    verdicts: Verdicts,
-    known: Sessions,
-    orders: Outbox,
-    paths: Paths,
-    session: str,
-    between: tuple[int, int],
-    limit: int,
-) -> Json:
-    s = known.peek(session)
-    found = verdicts.rounds(session, since=between[0], until=between[1], limit=limit)
-    newest = found[0].stored.directory if found else ""
-    return {
-        "session": session,
-        "title": s.title if s is not None else "",
-        "host": s.host if s is not None else "",
-        "directory": newest or (s.directory if s is not None else ""),
-        "phase": s.phase if s is not None else "",
-        "busy": s is not None and s.busy,
-        "rounds_total": verdicts.how_many(session),
-        "rounds": [_object(paths, orders, one, text=False) for one in found],
-    }
-
-
-def _object(paths: Paths, orders: Outbox, one: Round, *, text: bool) -> Json:
-    """The round's verdict, the feedback that followed with its outcome, and its case if that is kept."""
-    v, directory = one.stored.verdict, one.stored.directory
-    order = orders.get(outbox.order_id(v.session, v.turn, "feedback"))
-    followed: Json | None = None
-    if order is not None and isinstance(order.order, SendFeedback):
-        followed = {"id": order.id, "status": order.status, "at": order.created}
-        followed |= {"text": order.order.text} if text else {}
-    lie = folders(Path(directory), paths.fallback_reflection(directory)) if directory.startswith("/") else ()
-    case = case_at(lie, v.session, v.at)
-    more = {"round": one.number, "directory": directory, "order": followed, "case": str(case or "")}
-    return verdict_object(v) | more

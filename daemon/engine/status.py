@@ -18,7 +18,7 @@ from ..core.policy import Judging, in_force
 from ..paths import MODULE
 from ..store import ledger
 from ..store.readonly import ReadOnly
-from .history import explain, group_objects, history, report_object, session_object, verdict_rows
+from .history import History, group_objects, report_object, session_object, verdict_rows
 from .jobs import standstills
 from .world import DAY_MS
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..store.ledger import By
     from .engine import Engine
     from .hosts.host import Instance
-    from .stream import Hub
     from .upgrade import Upgrade
     from .world import World
 
@@ -113,6 +112,7 @@ class StatusReport:
         self._keys = keys
         self._upgrade = upgrade
         self._settings = {"file": str(settings_file), "digests": digests(settings_file)}
+        self.stream = engine.world.stream
         self._started_at = engine.world.clock.now_ms()
         self._started = engine.world.clock.monotonic()
 
@@ -201,17 +201,12 @@ class StatusReport:
         stuck: Mapping[str, str] = self._engine.features.status().get("stuck", {}).get("stuck", {})
         return line(self._world, stuck, session, directory)
 
-    @property
-    def stream(self) -> Hub:
-        """``GET /v1/stream``."""
-        return self._world.stream
-
     async def why(self, session: str, directory: str, number: int = 0) -> dict[str, Any] | None:
         """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several, or
         no round of that number.
         """
         world = self._world
-        found = await asyncio.to_thread(explain, world.db, self._paths, session, directory, number)
+        found = await asyncio.to_thread(History(world.db, self._paths).explain, session, directory, number)
         if found is None:
             return None
         identity = (found["session"] or found["verdicts"][0])["session"]
@@ -222,11 +217,11 @@ class StatusReport:
             found["session"] = session_object(s, off=world.sessions.is_off(s.directory))
         return {**found, "judge": judge, "guard": world.stream.last_skip(identity)}
 
-    async def history(self, **query: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as `history.history` takes it
-        """``GET /v1/history``: see ``history.history``. In a thread and on a connection of its own, as
+    async def history(self, **query: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as `History.page` takes it
+        """``GET /v1/history``: see ``History.page``. In a thread and on a connection of its own, as
         ``ledger``.
         """
-        return await asyncio.to_thread(self._reading, partial(history, paths=self._paths, **query))
+        return await asyncio.to_thread(self._reading, lambda db: History(db, self._paths).page(**query))
 
     def _reading(self, read: Callable[[ReadOnly], T]) -> T:
         with ReadOnly(self._paths.database) as db:

@@ -13,6 +13,7 @@ from daemon import log
 from daemon.core.errors import BadReply, Fault, Unavailable
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt, Reply, Usage
+from daemon.core.session import Session
 from daemon.engine.budget import Budget
 from daemon.engine.calls import HOLD_S, LONG_HOLD_S, Calls
 from daemon.llm.offline import OfflineProvider
@@ -115,7 +116,8 @@ async def test_the_only_judge_of_a_host_is_not_left_alone() -> None:
     """Others that may not be asked about this session are no others: it is asked again at once."""
     only = model("claude-cli", fault(""), OK)
     d = desk(model("host", OK), only)
-    d.calls.judges, d.calls.host_of = {"claude-code": ("claude-cli",)}, lambda _session: "claude-code"
+    d.calls.judges = {"claude-code": ("claude-cli",)}
+    d.calls.session_of = lambda identity: Session(id=identity, host="claude-code")
     with pytest.raises(Unavailable):
         await d.ask()
     assert (await d.ask()).provider == "claude-cli"

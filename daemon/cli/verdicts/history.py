@@ -76,13 +76,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _gather(where: Paths, session: str, folder: str, since: int, limit: int) -> Json:
-    from ...engine.history import history
+    from ...engine.history import History
 
     nothing: Json = {"since": since, "directory": folder, "more": False, "next": "", "sessions": []}
     with database(where) as db:
         found = nothing
         if db is not None:
-            found = history(db, where, session=session, directory=folder, since=since, limit=limit) or {}
+            page = History(db, where).page
+            found = page(session=session, directory=folder, since=since, limit=limit) or {}
     if not found or (session and db is None):
         raise UserError(
             f"no session begins with {session!r}; `reflectd history --all` lists those that were judged"

@@ -109,11 +109,11 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
     """The result of ``engine.history.explain``, with ``project``, ``elsewhere``, ``guard``, ``case`` and
     ``case_file``. Where the database has nothing of this project or session, the newest case file upward.
     """
-    from ...engine.history import explain
+    from ...engine.history import History
     from ...files.cases import read_case
 
     with database(where) as db:
-        found = explain(db, where, session, str(folder), number) if db is not None else None
+        found = History(db, where).explain(session, str(folder), number) if db is not None else None
     elsewhere = found is not None and not session and not is_inside(folder_of(found), folder)
     cases = found["cases"] if found is not None else []
     if not number and (found is None or elsewhere) and (upward := cases_upward(where, folder, session)):

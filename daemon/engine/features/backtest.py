@@ -57,7 +57,6 @@ class Backtest(Feature):
         super().__init__(parts)
         self.parts = parts
         self._world = parts.world
-        self._instances = parts.instances
 
     def routes(self) -> Sequence[Route]:
         """The first two of them are for `--provider`."""
@@ -71,13 +70,13 @@ class Backtest(Feature):
     async def _sessions(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory``, ``after`` → a page of the sessions of that folder. Raises ``Unavailable``."""
         directory, after = (str(query.get(name, ""))[:CHARS] for name in ("directory", "after"))
-        instance = self._instances.telling(directory)
+        instance = self._world.instances.telling(directory)
         return {"page": await instance.host.history(instance, after, PAGE, listed=True)}
 
     async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """``directory``, ``session`` → all its messages. Raises ``Unavailable``."""
         directory, session = (str(query.get(name, ""))[:CHARS] for name in ("directory", "session"))
-        instance = self._instances.telling(directory)
+        instance = self._world.instances.telling(directory)
         return {"read": await instance.host.whole(instance, session)}
 
     async def _limits(self, query: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -50,9 +50,6 @@ class Compaction(Feature):
         super().__init__(parts)
         self.parts = parts
         self._world = parts.world
-        self._nudges = parts.nudges
-        self._asking = parts.asking
-        self._timers = parts.timers
         self._looking: set[str] = set()
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
@@ -61,11 +58,11 @@ class Compaction(Feature):
             case ev.SessionCompacted():
                 self._arm(after)
             case ev.HumanMessaged() if before is None or before.task != after.task:
-                self._timers.cancel(after.id, "compaction")
+                self.parts.timers.cancel(after.id, "compaction")
             case ev.TurnAborted() | ev.SessionDeleted() if after.aborted or after.deleted:
-                self._timers.cancel(after.id, "compaction")
+                self.parts.timers.cancel(after.id, "compaction")
             case Switched(on=False):
-                self._timers.cancel(after.id, "compaction")
+                self.parts.timers.cancel(after.id, "compaction")
             case _:
                 pass
 
@@ -95,7 +92,7 @@ class Compaction(Feature):
             return
         if settings.enabled and settings.compaction.enabled:
             now = self._world.clock.now_ms()
-            self._timers.arm(Pending(s.id, "compaction", s.task, "", now + FIRST_MS, AGAIN_MS))
+            self.parts.timers.arm(Pending(s.id, "compaction", s.task, "", now + FIRST_MS, AGAIN_MS))
 
     async def due(self, p: Pending) -> None:
         """Make one attempt. Only one runs at a time for a session, so that the next one sees what it did."""
@@ -109,7 +106,7 @@ class Compaction(Feature):
             self._looking.discard(p.session)
 
     async def _attempt(self, p: Pending) -> None:
-        found = await self._nudges.current(p, but=FINISHED)
+        found = await self.parts.nudges.current(p, but=FINISHED)
         if isinstance(found, Skip):
             if found.wait:
                 self._later(p, found.reason)
@@ -136,7 +133,7 @@ class Compaction(Feature):
             case "toast":
                 decision = only_told(s, last, world.limits(s))
                 world.log.info("compaction", session=s.id, action="told", why=decision.why)
-                await self._nudges.send(s, decision.orders, "", instance, decision.why)
+                await self.parts.nudges.send(s, decision.orders, "", instance, decision.why)
             case _:
                 world.log.info(
                     "compaction", session=s.id, action="nothing", why="the session goes on by itself"
@@ -147,12 +144,12 @@ class Compaction(Feature):
     ) -> None:
         world, limits = self._world, self._world.limits(s)
         case = await asyncio.to_thread(make_case, transcript, last)
-        found = certain(case) or outcome(await self._asking.ask(question(case), s, FLOW_S))
+        found = certain(case) or outcome(await self.parts.asking.ask(question(case), s, FLOW_S))
         now = world.sessions.get(s.id)
-        if now is None or self._nudges.objection(now, p.task, but=FINISHED) is not None:
+        if now is None or self.parts.nudges.objection(now, p.task, but=FINISHED) is not None:
             return
         decision = decide(now, case, found, limits, github=world.project(now.directory).compaction.github)
         world.log.info("compaction", session=s.id, action=decision.action or "nothing", why=decision.why)
         prompts = any(isinstance(o, SendNudge) for o in decision.orders)
         after = replace(now, nudges=now.nudges + 1) if prompts else now
-        await self._nudges.send(after, decision.orders, case.turn, instance, decision.why)
+        await self.parts.nudges.send(after, decision.orders, case.turn, instance, decision.why)

@@ -82,12 +82,6 @@ class Stuck(Feature):
         super().__init__(parts)
         self.parts = parts
         self._world = parts.world
-        self._instances = parts.instances
-        self._messages = parts.messages
-        self._asking = parts.asking
-        self._nudges = parts.nudges
-        self._filing = parts.filing
-        self._timers = parts.timers
         self._seen: OrderedDict[str, _Seen] = OrderedDict()  # the newest last
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
@@ -103,7 +97,7 @@ class Stuck(Feature):
                 self._cancel(session)
                 self._seen.pop(session, None)
             case ev.SessionIdled():
-                self._timers.unwatch(session)
+                self.parts.timers.unwatch(session)
                 # opencode says idle again when the person stops an idle session
                 if before is not None and not before.busy:
                     self._cancel(session)
@@ -131,16 +125,16 @@ class Stuck(Feature):
     def _watch(self, s: Session, since_ms: int) -> None:
         """Look at a working session when it has been silent for long enough."""
         if self._watched(s):
-            self._timers.watch(s.id, since_ms + self._silence_ms(s), self.look)
+            self.parts.timers.watch(s.id, since_ms + self._silence_ms(s), self.look)
 
     def _leave(self, session: str) -> None:
         """Switched off, aborted, deleted: nothing waits for it any more."""
         self._cancel(session)
-        self._timers.unwatch(session)
+        self.parts.timers.unwatch(session)
         self._seen.pop(session, None)
 
     def _cancel(self, session: str) -> None:
-        self._timers.cancel(session, "nudge", "idle")
+        self.parts.timers.cancel(session, "nudge", "idle")
 
     def judged(self, verdict: Verdict, case: JudgedCase | None, *, sent: bool) -> None:
         """A turn has its verdict: after feedback, or where nothing could be said, look again in a while."""
@@ -149,7 +143,7 @@ class Stuck(Feature):
         s = world.sessions.get(verdict.session)
         if s is None or s.busy or s.task != verdict.task or not world.project(s.directory).stuck.enabled:
             return
-        instance = self._instances.connected(s.instance)
+        instance = self._world.instances.connected(s.instance)
         if (
             instance is None or not instance.can.order_stream or instance.mode == "run"
         ):  # its host exits when it is idle
@@ -157,16 +151,16 @@ class Stuck(Feature):
         length = world.project(s.directory).stuck.after_s * 1000
         now = world.clock.now_ms()
         if verdict.state == "incomplete" and sent and s.phase == "incomplete" and s.turn == verdict.turn:
-            self._timers.arm(Pending(s.id, "nudge", s.task, s.turn, now + length, length))
+            self.parts.timers.arm(Pending(s.id, "nudge", s.task, s.turn, now + length, length))
         elif (
             verdict.state == "unscored" and s.phase == "unscored" and not verdict.reason.startswith(NO_PROOF)
         ):
             due = max(now, s.idle_at + length)
-            self._timers.arm(Pending(s.id, "idle", s.task, s.turn, due, length))
+            self.parts.timers.arm(Pending(s.id, "idle", s.task, s.turn, due, length))
 
     async def due(self, p: Pending) -> None:
         """The time for a nudge has come. It is sent only if nothing happened since the timer was set."""
-        found = await self._nudges.current(p)
+        found = await self.parts.nudges.current(p)
         if found is None or isinstance(found, Skip):
             return
         s, transcript, instance = found.session, found.transcript, found.instance
@@ -186,7 +180,7 @@ class Stuck(Feature):
         if not transcript.messages or transcript.messages[-1].order != stored.id:
             return
         decision = order_of_silence(s, p.turn, stored.order, world.limits(s))
-        await self._nudges.send(
+        await self.parts.nudges.send(
             decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
         )
 
@@ -197,12 +191,12 @@ class Stuck(Feature):
             return
         assessed = await self._assess(s, case)
         now = self._world.sessions.get(s.id)
-        if now is None or now.turn != s.turn or self._nudges.objection(now, p.task) is not None:
+        if now is None or now.turn != s.turn or self.parts.nudges.objection(now, p.task) is not None:
             return
         decision = decide(now, case, assessed, self._world.limits(now))
         if decision.notice:  # only a toast: the verdict file of the turn is final (I21)
             self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.notice)
-        await self._nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
+        await self.parts.nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
 
     async def look(self, session: str) -> None:
         """Look at a working session that may have been silent for too long."""
@@ -216,18 +210,18 @@ class Stuck(Feature):
             return
         now, due = world.clock.now_ms(), s.active_at + self._silence_ms(s)
         if now < due:
-            self._timers.watch(session, due, self.look)
+            self.parts.timers.watch(session, due, self.look)
             return
-        instance = self._instances.connected(s.instance)
+        instance = self._world.instances.connected(s.instance)
         if instance is None:  # watched again when it comes back
             return
         seen = self._of(session)
         if seen.told_at == s.active_at:
-            self._timers.watch(session, now + LONGEST_MS, self.look)
+            self.parts.timers.watch(session, now + LONGEST_MS, self.look)
             return
         seen.looks = min(seen.looks + 1, LOOKS) if seen.silent_at == s.active_at else 0
         seen.silent_at = s.active_at
-        self._timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**seen.looks)), self.look)
+        self.parts.timers.watch(session, now + int(min(LONGEST_MS, CACHE_MS * 2**seen.looks)), self.look)
         if seen.looks >= LOOKS or s.waiting or s.retrying:
             return
         transcript = await self._read(s, instance)
@@ -236,7 +230,7 @@ class Stuck(Feature):
 
     async def _read(self, s: Session, instance: Instance) -> Transcript | None:
         try:
-            return await self._messages.read(s, instance)
+            return await self.parts.messages.read(s, instance)
         except ReflectdError as e:
             self._world.log.info("messages not read", session=s.id, error=str(e))
             return None
@@ -250,7 +244,7 @@ class Stuck(Feature):
         if now is None or not self._goes_on(s, now) or now.active_at != s.active_at:
             return
         if case.pending:  # the end of the call is an event, and until then the answer stays the same
-            self._timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS, self.look)
+            self.parts.timers.watch(s.id, self._world.clock.now_ms() + LONGEST_MS, self.look)
         decision = decide(now, case, assessed, self._world.limits(now))
         if not decision.notice:
             return
@@ -269,7 +263,7 @@ class Stuck(Feature):
             silent_ms=world.clock.now_ms() - (s.active_at if s.busy else max(s.idle_at, s.active_at)),
             retrying=s.retrying,
             waiting=len(s.waiting),
-            children=self._messages.children_busy(s.id),
+            children=self.parts.messages.children_busy(s.id),
         )
         loop = await asyncio.to_thread(loop_in, transcript)
         return await asyncio.to_thread(make_case, transcript, seen, loop)
@@ -281,7 +275,7 @@ class Stuck(Feature):
             return known[2]
         assessed = certain(case)
         if assessed is None:
-            assessed = assessment(await self._asking.ask(question(case), s, FLOW_S))
+            assessed = assessment(await self.parts.asking.ask(question(case), s, FLOW_S))
         world.log.info(
             "stuck?",
             session=s.id,
@@ -307,7 +301,7 @@ class Stuck(Feature):
         """A working agent repeats itself: tell the person, once for each loop."""
         world = self._world
         s = world.sessions.get(session)
-        instance = self._instances.connected(s.instance) if s is not None else None
+        instance = self._world.instances.connected(s.instance) if s is not None else None
         if s is None or instance is None or (transcript := await self._read(s, instance)) is None:
             return
         loop = await asyncio.to_thread(loop_in, transcript)
@@ -323,11 +317,11 @@ class Stuck(Feature):
         """Tell the person by a toast and the verdict file, and those who watch. Never prompt the agent."""
         world = self._world
         world.log.info("stuck", session=s.id, turn=turn, told=told)
-        instance = self._instances.connected(s.instance)
+        instance = self._world.instances.connected(s.instance)
         if instance is not None and world.limits(s).toasts:
             instance.tell(ShowToast(s.id, told[:300], "warning"))
         self._of(s.id).stalled = (s.task, told)
-        self._filing.begun(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
+        self.parts.filing.begun(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
     def _goes_on(self, s: Session, now: Session) -> bool:
         """Does the session still work on the same task as when it was ``s``?"""

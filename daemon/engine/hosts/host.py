@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from msgspec import Struct, field
 
 from ...core.errors import BadReply, Unavailable
+from ...core.orders import CancelOrder, RunJudge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -210,21 +211,16 @@ class Host:
         raise Unavailable(f"{instance.id} lends no models")
 
     async def history(
-        self,
-        instance: Instance,
-        after: str,  # noqa: ARG002 - its past sessions are files
-        limit: int,  # noqa: ARG002
-        *,
-        listed: bool = False,  # noqa: ARG002
+        self, instance: Instance, after: str, limit: int, *, listed: bool = False
     ) -> msgspec.Raw:
         """A page of what people typed in the host's past sessions (``design/protocol.md``); ``listed``: only
-        which sessions there are. Raises ``Unavailable``.
+        which sessions there are. Raises ``Unavailable``. Asked only where it ``tells_history``.
         """
-        raise Unavailable(f"{instance.id} keeps its sessions in files")
+        raise NotImplementedError
 
-    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:  # noqa: ARG002
-        """All messages of a past session, in the form of ``read`` there. Raises ``Unavailable``."""
-        raise Unavailable(f"{instance.id} keeps its sessions in files")
+    async def whole(self, instance: Instance, session: str) -> msgspec.Raw:
+        """All messages of a past session, in the form of ``read`` there; as ``history``."""
+        raise NotImplementedError
 
 
 class Answers:
@@ -346,8 +342,6 @@ class Instance(Struct, eq=False):
 
     def _abandon(self, identity: str, order: CallOrder) -> None:
         """Nobody waits any more: a judge session must not go on spending."""
-        from ...core.orders import CancelOrder, RunJudge
-
         if isinstance(order, RunJudge):
             with contextlib.suppress(Unavailable):
                 self.host.take(self, f"{identity}-cancel", CancelOrder(identity))
