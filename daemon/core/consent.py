@@ -38,7 +38,6 @@ class Question(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The digest that a host's record of it must have."""
         return _digest([self.text, self.header, [list(option) for option in self.options]])
 
     def form(self, several: str) -> dict[str, Any]:
@@ -126,7 +125,6 @@ class Wish(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The digest of exactly this wish."""
         return _digest(["typed", self.verb, self.words, sorted(self.flags)])
 
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec.structs import replace
 
 from ..redact import redact_head
-from .transcript import ToolCall
+from .transcript import Message, ToolCall, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from .transcript import Message, Transcript
 
 TEXT: Final = 32_768  # characters of one text; hosts send half of it
 FRESH: Final = 2 << 20  # characters of the newest calls that are read in full

@@ -61,11 +61,7 @@ class Unavailable(ReflectdError):
     """
 
     def __init__(
-        self,
-        message: str,
-        fault: Fault = "",
-        retry_after_s: float | None = None,
-        limit: Skip | None = None,
+        self, message: str, fault: Fault = "", retry_after_s: float | None = None, limit: Skip | None = None
     ) -> None:
         super().__init__(message)
         self.fault: Fault = fault

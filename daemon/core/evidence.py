@@ -94,7 +94,6 @@ class Evidence(Struct, frozen=True):
     files: tuple[FileChange, ...] = ()
 
     def of(self, kind: RowKind) -> tuple[Row, ...]:
-        """The rows of one kind."""
         return tuple(r for r in self.rows if r.kind == kind)
 
     @property

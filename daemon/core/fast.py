@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from .settings import names
+from .settings import Fast, Settings, names
 from .transcript import Model
-
-if TYPE_CHECKING:
-    from .settings import Fast, Settings
 
 KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "anthropic": ("claude-haiku-5-5", "claude-haiku-4-5", "claude-haiku-4", "claude-3-5-haiku-20241022"),

@@ -7,17 +7,13 @@ commits a verdict. Each guard answers ``Skip`` for no and None for yes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS, moved
-from .transcript import is_refused
+from .session import DAY_MS, FINAL_FOR_TASK, HOUR_MS, Progress, Session, moved
+from .transcript import Transcript, is_refused
 from .verdict import FinalState
-
-if TYPE_CHECKING:
-    from .session import Progress, Session
-    from .transcript import Transcript
 
 ABORT_ERROR = "MessageAbortedError"
 PLAN_AGENTS = frozenset({"plan"})

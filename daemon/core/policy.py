@@ -93,7 +93,6 @@ POLICIES: Final[dict[str, Policy]] = {
 
 
 def account_of(purpose: str) -> Account:
-    """The account that pays calls for this purpose."""
     policy = POLICIES.get(purpose)
     return policy.account if policy is not None else "judging"
 

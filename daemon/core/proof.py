@@ -65,7 +65,6 @@ class Proof(Struct, frozen=True):
 
     @property
     def typed(self) -> str:
-        """``Known.typed``."""
         return Known(self.command, self.folder).typed
 
     @property
@@ -81,7 +80,6 @@ class Proof(Struct, frozen=True):
 
     @property
     def took(self) -> str:
-        """How long it took, in words."""
         return f"{self.seconds:.0f} s" if self.seconds >= 1 else "under 1 s"
 
     @property
@@ -124,7 +122,6 @@ def in_words(published: object) -> str:
 
 
 def some(tests: tuple[str, ...]) -> str:
-    """The first names, and how many more there are."""
     more = f" and {len(tests) - NAMES} more" if len(tests) > NAMES else ""
     return f"{'; '.join(tests[:NAMES])}{more}"
 

@@ -172,17 +172,14 @@ class Answer(Struct, Generic[R], frozen=True):
 
     @property
     def provider(self) -> str:
-        """The provider of the last answer, "" where nobody answered."""
         return self.replies[-1].provider if self.replies else ""
 
     @property
     def model(self) -> str:
-        """The model that answered last."""
         return self.replies[-1].model if self.replies else ""
 
     @property
     def usage(self) -> Usage:
-        """The usage of the last reply."""
         return self.replies[-1].usage if self.replies else Usage()
 
     @property
@@ -276,12 +273,7 @@ def _closed(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, ob
     if "properties" not in schema:
         return {"type": schema["type"]}
     fields = {name: _closed(each, parts) for name, each in schema["properties"].items()}
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
 # The object in a reply in prose

@@ -47,15 +47,7 @@ def moved(before: Progress, now: Progress) -> bool:
 
 
 Phase = Literal[
-    "open",
-    "judging",
-    "complete",
-    "awaiting_user",
-    "incomplete",
-    "stopped",
-    "unscored",
-    "error",
-    "skipped",
+    "open", "judging", "complete", "awaiting_user", "incomplete", "stopped", "unscored", "error", "skipped"
 ]
 
 

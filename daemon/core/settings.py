@@ -6,14 +6,11 @@ of them; validation, environment names, command-line flags and the docs come fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import astuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Value = bool | int | str
 Tighten = Literal["", "off", "lower", "observe", "trusted"]
@@ -34,39 +31,24 @@ class Setting(Struct, frozen=True):
     doc: str
     choices: tuple[str, ...] = ()
     range: tuple[int, int] = (0, 0)
-    form: Literal[
-        "", "path", "model", "url", "name", "names", "folders", "variable", "playbook", "command"
-    ] = ""
+    form: str = ""
     tighten: Tighten = ""
     env: str = ""
     in_file: bool = True
 
     @property
     def flag(self) -> str:
-        """Its command-line flag."""
         return flag_of(self.key)
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words for a person."""
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, int):
             return f"a whole number from {self.range[0]} to {self.range[1]}"
         if self.choices:
             return " or ".join(f'"{c}"' for c in self.choices)
-        forms = {
-            "path": "an absolute path",
-            "model": '"provider/model" or ""',
-            "url": 'an address with http:// or https://, or ""',
-            "name": "a model's name",
-            "names": 'models\' names with commas between them, or ""',
-            "folders": 'folders of the project with commas between them, or ""',
-            "variable": 'the name of a variable, or ""',
-            "playbook": 'a `playbook.json` inside the project, or ""',
-            "command": 'a command on one line, or ""',
-        }
-        return forms.get(self.form, "a text")
+        return _FORMS[self.form][0]
 
     @property
     def tightest(self) -> Value:
@@ -75,31 +57,12 @@ class Setting(Struct, frozen=True):
         return wishes.get(self.tighten, self.default)
 
     def valid(self, value: object) -> bool:
-        """Says whether ``value`` has the right type and range."""
         if type(value) is not type(self.default):
             return False
         if isinstance(value, str):
             if self.choices:
                 return value in self.choices
-            if self.form == "path":
-                return not value or value.startswith(("/", "~/"))
-            if self.form == "url":
-                return not value or (value.startswith(("http://", "https://")) and _is_word(value))
-            if self.form == "name":
-                return bool(value) and _is_word(value)
-            if self.form == "variable":
-                return not value or (value.isascii() and value.isidentifier())
-            if self.form == "playbook":
-                return not value or _is_inside(value)
-            if self.form == "command":
-                return value.isprintable() and len(value) <= COMMAND_CHARS
-            if self.form == "folders":
-                return len(folders(value)) <= MOST_NAMES and all(map(_is_below, folders(value)))
-            if self.form == "names":
-                found = names(value)
-                return not value or (len(found) <= MOST_NAMES and all(n and _is_word(n) for n in found))
-            provider, _, model = value.partition("/")
-            return not value or (bool(provider and model) and _is_word(value))
+            return _FORMS[self.form][1](value)
         return isinstance(value, bool) or (isinstance(value, int) and self.range[0] <= value <= self.range[1])
 
     def parse(self, text: str) -> object:
@@ -114,7 +77,6 @@ class Setting(Struct, frozen=True):
 
 
 def flag_of(key: str) -> str:
-    """The command-line flag of a setting."""
     return "--" + key.replace(".", "-").replace("_", "-")
 
 
@@ -139,6 +101,39 @@ def _is_inside(value: str) -> bool:
 
 def _is_below(value: str) -> bool:
     return value.isprintable() and not {"", ".", "..", ".git"} & set(value.split("/"))
+
+
+def _is_model(value: str) -> bool:
+    provider, _, model = value.partition("/")
+    return not value or (bool(provider and model) and _is_word(value))
+
+
+def _are_names(value: str) -> bool:
+    found = names(value)
+    return not value or (len(found) <= MOST_NAMES and all(name and _is_word(name) for name in found))
+
+
+_FORMS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "path": ("an absolute path", lambda v: not v or v.startswith(("/", "~/"))),
+    "model": ('"provider/model" or ""', _is_model),
+    "url": (
+        'an address with http:// or https://, or ""',
+        lambda v: not v or (v.startswith(("http://", "https://")) and _is_word(v)),
+    ),
+    "name": ("a model's name", lambda v: bool(v) and _is_word(v)),
+    "names": ('models\' names with commas between them, or ""', _are_names),
+    "folders": (
+        'folders of the project with commas between them, or ""',
+        lambda v: len(folders(v)) <= MOST_NAMES and all(map(_is_below, folders(v))),
+    ),
+    "variable": ('the name of a variable, or ""', lambda v: not v or (v.isascii() and v.isidentifier())),
+    "playbook": ('a `playbook.json` inside the project, or ""', lambda v: not v or _is_inside(v)),
+    "command": (
+        'a command on one line, or ""',
+        lambda v: v.isprintable() and len(v) <= COMMAND_CHARS,
+    ),
+}
+"""The forms of texts: in words for a person, and whether a text has it."""
 
 
 class _Declared(Generic[_T]):
@@ -256,8 +251,6 @@ class ClaudeCli(Struct, frozen=True):
 
 
 class Embed(Struct, frozen=True):
-    """The model for embeddings, with which texts are compared by their meaning."""
-
     provider: Literal["auto", "minilm", "openai", "none"] = _setting(
         "auto",
         'which model compares texts by their meaning: "minilm" runs on this machine (`reflectd[embed]`), '
@@ -267,16 +260,12 @@ class Embed(Struct, frozen=True):
     )
     model: str = _setting("text-embedding-3-small", "which model that API is asked for", form="name")
     base_url: str = _setting(
-        "",
-        "the address of a server with that API; it gets only the key that `key_file` names",
-        form="url",
+        "", "the address of a server with that API; it gets only the key that `key_file` names", form="url"
     )
     key_file: str = _setting("", "a file with the key for embeddings", form="path")
 
 
 class Fast(Struct, frozen=True):
-    """Small models for quick questions."""
-
     models: str = _setting(
         "",
         "small models for quick questions, best first, before those that reflectd knows; for new models and "
@@ -286,8 +275,6 @@ class Fast(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Runs of a host that end by themselves: `opencode run`, `claude -p`, `codex exec`."""
-
     gate: bool = _setting(True, "judge before `opencode run` ends, so that it can go on", tighten="off")
     headless: bool = _setting(
         False,
@@ -296,8 +283,6 @@ class Run(Struct, frozen=True):
 
 
 class ClaudeCode(Struct, frozen=True):
-    """Claude Code as a host."""
-
     strict: bool = _setting(
         False, "a turn of Claude Code ends only when it was judged, instead of being woken afterwards"
     )
@@ -309,8 +294,6 @@ class ClaudeCode(Struct, frozen=True):
 
 
 class Codex(Struct, frozen=True):
-    """The Codex CLI as a host."""
-
     wait_s: int = _setting(
         100,
         "seconds that the end of a turn of Codex waits for its verdict; then the turn ends",
@@ -319,15 +302,11 @@ class Codex(Struct, frozen=True):
 
 
 class Stuck(Struct, frozen=True):
-    """Agents that stall or repeat themselves."""
-
     enabled: bool = _setting(True, "notice agents that stall or repeat themselves", tighten="off")
     after_s: int = _setting(30, "seconds of silence before a session is looked at", range=(30, 3600))
 
 
 class Compaction(Struct, frozen=True):
-    """Help after a host has summarised a session's context."""
-
     enabled: bool = _setting(True, "help an agent to go on after its context was compacted", tighten="off")
     github: bool = _setting(
         False,
@@ -391,10 +370,7 @@ class Spend(Struct, frozen=True):
         50, "US cents for judging one session by a model", range=(0, 1_000_000), tighten="lower"
     )
     tokens_per_day: int = _setting(
-        500_000,
-        "tokens a day of models whose price is unknown",
-        range=(0, 999_999_999),
-        tighten="lower",
+        500_000, "tokens a day of models whose price is unknown", range=(0, 999_999_999), tighten="lower"
     )
     learning_percent: int = _setting(
         50,
@@ -441,7 +417,6 @@ class Memory(Struct, frozen=True):
 
     @property
     def threshold(self) -> float:
-        """The reward below which a lesson is drawn."""
         return self.threshold_percent / 100
 
 
@@ -452,8 +427,6 @@ class Offering(Struct, frozen=True):
 
 
 class Daemon(Struct, frozen=True):
-    """The process."""
-
     socket: str = _setting(
         "", "socket path; empty means in `$XDG_RUNTIME_DIR/reflectd`", form="path", env="REFLECTD_SOCKET"
     )
@@ -524,7 +497,6 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
 
     @property
     def apis(self) -> dict[str, Api]:
-        """The section of each API, by the name of its provider."""
         return {"anthropic": self.anthropic, "openai": self.openai}
 
 
@@ -573,7 +545,6 @@ GONE: Mapping[str, str] = {
 
 
 def settings_table() -> str:
-    """The table of the docs, in Markdown."""
     lines = [
         "| setting | default | allowed | environment | a project may | what it does |",
         "| - | - | - | - | - | - |",

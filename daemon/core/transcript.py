@@ -104,7 +104,6 @@ class ToolCall(Struct, frozen=True):
 
     @property
     def printed(self) -> str:
-        """Its output, and its error behind it."""
         return f"{self.output}\n{self.error}" if self.error else self.output
 
 
@@ -297,7 +296,6 @@ class Transcript(Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """All tool calls of ``work``, in order."""
         return tuple(c for m in self.work for c in m.calls)
 
     @property

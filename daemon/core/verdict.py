@@ -84,12 +84,10 @@ class Verdict(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Says whether the task is complete, for the published verdict files."""
         return self.state == "complete"
 
     @property
     def reward(self) -> float | None:
-        """See ``reward``."""
         return reward(self.state, self.severity, has_missing=bool(self.missing))
 
 

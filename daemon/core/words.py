@@ -46,5 +46,4 @@ EXPECTED: Final = ("complete", "incomplete", "awaiting_user")
 
 
 def state_name(state: str, reason: str = "") -> str:
-    """The state in words; ``reason`` says who ended the task."""
     return "you stopped it" if reason == "guard:aborted" else NAMES.get(state, state)

@@ -18,23 +18,20 @@ from ..core.errors import Unavailable
 from ..core.fast import needs_second_look
 from ..core.orders import ShowToast
 from ..core.ports import drive
-from ..core.question import Answer, Question, R, ask
-from ..judge.flow import judge
+from ..core.question import Answer, BadForm, Question, R, ask
+from ..judge.flow import Opinion, judge
 from ..redact import redact_head
 from ..store.ledger import RAW_CHARS, DeadLetter, keep_letters
 from .calls import REFUSED
-from .world import DAY_MS
+from .world import DAY_MS, World
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..core.guards import Limits, Skip
     from ..core.llm import Prompt, Reply
-    from ..core.question import BadForm
     from ..core.session import Session
     from ..judge.case import Case
-    from ..judge.flow import Opinion
-    from .world import World
 
 KEPT: Final = 100
 
@@ -72,11 +69,7 @@ class Asking(Struct, eq=False):
     _early: OrderedDict[str, Formed] = field(default_factory=OrderedDict)
 
     async def ask(
-        self,
-        question: Question[R],
-        s: Session,
-        deadline_s: float,
-        limits: Limits | None = None,
+        self, question: Question[R], s: Session, deadline_s: float, limits: Limits | None = None
     ) -> Answer[R]:
         """The answer to one question about the session, with the prompts in force for its folder. The rest as
         in ``run``.
@@ -145,7 +138,6 @@ class Asking(Struct, eq=False):
             self._early.popitem(last=False)
 
     def take(self, session: str) -> Formed | None:
-        """The opinion that was kept, which is forgotten with that."""
         return self._early.pop(session, None)
 
     async def judge(self, case: Case, s: Session) -> Formed:
@@ -158,7 +150,6 @@ class Asking(Struct, eq=False):
         return Formed(case, opinion, int((world.clock.monotonic() - started) * 1000))
 
     def _keep_dead_letters(self, s: Session, bad: tuple[BadForm, ...]) -> None:
-        """Replies that broke the form are kept and counted (I18, I48)."""
         if not bad:
             return
         at = self._world.clock.now_ms()
@@ -181,7 +172,6 @@ class Asking(Struct, eq=False):
         self._world.later(*keep_letters(letters))
 
     def _over_limit(self, s: Session, no: Skip) -> None:
-        """A limit on spending said no: the person is told once a day."""
         told = (self._world.clock.now_ms() // DAY_MS, no.guard, s.id if no.of_session else "")
         if told in self._told_limits:
             return

@@ -17,11 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.guards import Limits, Skip, Spent, may_spend
-from ..core.policy import account_of
+from ..core.policy import Account, account_of
 
 if TYPE_CHECKING:
     from ..core.llm import Prompt
-    from ..core.policy import Account
     from ..core.ports import Clock
     from ..store.ledger import Entry, Ledger
 
@@ -51,7 +50,6 @@ class Reserved(Struct, frozen=True):
     account: Account = "judging"
 
     def after(self, spent: Spent) -> Spent:
-        """``spent``, and this call of the same session too."""
         return _plus(spent, self.usd, self.tokens_in + self.tokens_out, mine=True)
 
 
@@ -70,7 +68,6 @@ class Budget:
         self._unstored.append(entry)
 
     def stored(self, entry: Entry) -> None:
-        """The ledger has it."""
         with contextlib.suppress(ValueError):
             self._unstored.remove(entry)
 

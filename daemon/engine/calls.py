@@ -7,17 +7,17 @@ A fallback is logged once when it starts and once when it ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from ..core.errors import BadReply, Fault, ReflectdError, Unavailable, UserError
-from ..core.llm import Prompt, Usage
+from ..core.llm import Prompt, Reply, Usage
 from ..core.policy import POLICIES, Policy, account_of, judging
 from ..core.ports import Chooses, Clock, Provider
 from ..core.session import Session
@@ -27,24 +27,19 @@ from ..llm.select import estimate_usd, providers
 from ..log import Logger
 from ..store import ledger
 from .budget import Budget, OverLimitError, Reserved, likely_tokens
-from .hosts.host import CAPABILITIES
+from .hosts.host import CAPABILITIES, Instance, Instances
 from .threads import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-    from msgspec import Raw
 
     from ..core.fast import Offered
     from ..core.guards import Limits
-    from ..core.llm import Reply
     from ..core.orders import RunJudge
     from ..core.settings import Settings
     from ..keys import Keys
     from ..store.db import Database
     from ..store.sessions import Sessions
-    from .hosts.host import Instance, Instances
 
 HOSTS_KEPT: Final = 200
 
@@ -63,7 +58,6 @@ class HostModels:
         self._silent: set[str] = set()
 
     async def of(self, instance: Instance) -> Offered | None:
-        """Provider ids and their models as this host has them, None when it does not say."""
         host = self._hosts.pop(instance.id, None)
         if host is None:
             host = Fresh(partial(self._read, instance.id), self._clock.monotonic)
@@ -257,7 +251,6 @@ class Calls(Struct):
         return names is None or any(name != "offline" for name in names)
 
     def _serving(self, prompt: Prompt) -> list[Provider]:
-        """The providers that may be asked about the prompt's session."""
         names = self.judges.get(prompt.host or self.session_of(prompt.session).host)
         return [p for p in self.providers if names is None or p.name in names]
 
@@ -316,7 +309,6 @@ class Calls(Struct):
     async def _call(
         self, provider: Provider, prompt: Prompt, end: float, limits: Limits, attempt: int
     ) -> Reply:
-        """One call with its ledger row, inside the budget."""
         if isinstance(provider, Chooses):
             prompt = await self._chosen(provider, prompt, end)
         if self.budget is None:

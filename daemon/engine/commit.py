@@ -16,23 +16,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.errors import Unavailable
-from ..core.orders import Prompting
-from ..core.session import prompted, settled, taken_back
+from ..core.orders import Prompting, StoredOrder
+from ..core.session import Session, prompted, settled, taken_back
 from ..store import outbox, sessions, verdicts
-from ..store.db import ConflictError
+from ..store.db import ConflictError, Statement
 from ..store.outbox import Stored
-from .world import DATABASE
+from .world import DATABASE, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.orders import StoredOrder
-    from ..core.session import Session
     from ..core.verdict import Verdict
     from ..judge.decide import Decision
-    from ..store.db import Statement
     from .jobs import Jobs
-    from .world import World
 
 
 class _Change(Struct, frozen=True, eq=False):
@@ -66,7 +62,6 @@ class Commit(Struct, eq=False):
         self._marks[instance] = seq
 
     def add(self, *statements: Statement) -> None:
-        """Store these with the next flush."""
         self._extra.extend(statements)
 
     async def flush(self) -> None:
@@ -214,7 +209,6 @@ class Commit(Struct, eq=False):
             self._world.spawn(self._synced(changes), "sync")
 
     async def _synced(self, changes: Sequence[_Change]) -> None:
-        """They are stored; now the disk has to keep them."""
         try:
             await self._world.db.synced()
         except Unavailable as e:
@@ -227,7 +221,6 @@ class Commit(Struct, eq=False):
                     each.done.set_result(None)
 
     async def _store(self, changes: Sequence[_Change]) -> None:
-        """One transaction with every unsaved state and what was decided."""
         known = self._world.sessions
         states, marks, extra = known.unsaved(), self._marks, self._extra
         if not (states or marks or extra or changes):

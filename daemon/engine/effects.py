@@ -11,22 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from ..core.errors import Unavailable
-from ..core.orders import OutboxStatus, Prompting, SendFeedback, SendNudge
+from ..core.orders import OutboxStatus, Prompting, ResultStatus, SendFeedback, SendNudge
 from ..core.verdict import Verdict
 from ..store import outbox, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
-    from ..core.orders import ResultStatus
     from ..core.session import Session
     from ..core.transcript import Transcript
     from ..judge.decide import Decision
@@ -137,7 +133,6 @@ class Effects(Struct, eq=False):
         return self.ended(s, s.turn, "skipped", f"guard:{why}")
 
     async def recorded(self, verdict: Verdict, directory: str) -> None:
-        """Store what was put, then file the verdict and tell the features."""
         await self._commit.flush()
         self._filing.final(verdict, directory)
         self._world.features.judged(verdict, None, sent=False)
@@ -204,7 +199,6 @@ class Effects(Struct, eq=False):
             self._unseen(stored)
 
     def _unseen(self, stored: Stored) -> None:
-        """Nobody waits any more for what became of a toast."""
         if not isinstance(stored.order, Prompting):
             self._set(stored, "expired")
 
@@ -213,7 +207,6 @@ class Effects(Struct, eq=False):
         self._world.later(outbox.set_status(stored.id, status, stored.instance, now))
 
     def unresolved(self, instance: Instance) -> list[Stored]:
-        """Prompts sent to this instance without a result."""
         return [o for o in self._world.outbox.open(instance=instance.id) if isinstance(o.order, Prompting)]
 
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:

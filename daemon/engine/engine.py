@@ -5,7 +5,7 @@ here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,6 @@ from .timers import Timers
 from .turn import Messages, Nudges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..files.verdict import VerdictFiles
     from .hosts.host import Instances
     from .world import World
@@ -59,12 +57,10 @@ class Engine(Struct, frozen=True, eq=False):
 
     @property
     def instances(self) -> Instances:
-        """The hosts that said hello."""
         return self.world.instances
 
     @property
     def features(self) -> Features:
-        """All features as one."""
         return self.world.features
 
     def sweep(self) -> None:

@@ -8,7 +8,7 @@ tuple. A feature that fails is logged and does no harm to the engine or to other
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -18,8 +18,6 @@ from ..core.errors import BadReply, ReflectdError
 from ..core.events import SessionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ..core.offers import Moment, Offer
     from ..core.session import Session
     from ..core.verdict import Verdict
@@ -137,7 +135,6 @@ class Feature:
         return ()
 
     def routes(self) -> Sequence[Route]:
-        """The routes for our own clients and hosts."""
         return ()
 
     def pages(self) -> Sequence[Page]:
@@ -176,7 +173,6 @@ class Features:
         return iter(self._all)
 
     def named(self, name: str) -> Feature | None:
-        """The feature of this name."""
         return next((f for f in self._all if f.name == name), None)
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
@@ -248,7 +244,6 @@ class Features:
         return _joined(self._each(lambda f: f.prune(now_ms)))
 
     def _each(self, call: Callable[[Feature], T]) -> list[T]:
-        """The call's result for each feature; one that fails gives nothing."""
         answers = []
         for f in self._all:
             try:

@@ -19,18 +19,16 @@ from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.verdict import Verdict
-from ..files.verdict import Judging, Stalled, verdict_object
+from ..files.verdict import Judging, Stalled, VerdictFiles, verdict_object
 from ..store import outbox, verdicts
 from .threads import on_disk
-from .world import DATABASE
+from .world import DATABASE, World
 
 if TYPE_CHECKING:
-    from ..files.verdict import VerdictFiles
     from ..judge.case import Case
     from ..judge.decide import Decision
     from ..judge.flow import Opinion
     from .stream import Kind
-    from .world import World
 
 COLLISION_MS: Final = 600_000
 CASES_WAITING: Final = 50  # one may hold a megabyte
@@ -196,7 +194,6 @@ class Filing:
         return any(not folder.hangs for folder in self._folders.values())
 
     def status(self) -> dict[str, int]:
-        """How many files wait, and how many cases were dropped since the start."""
         waiting = sum(len(folder.waiting) for folder in self._folders.values())
         return {"waiting": waiting, "cases_dropped": self._cases_dropped}
 
@@ -224,7 +221,6 @@ class Filing:
             folder.waiting.move_to_end(key, last=False)
 
     async def _work(self, directory: str, folder: _Folder) -> None:
-        """All that waits for one folder, however long its disk takes."""
         try:
             while folder.waiting:
                 await self._turns.acquire()

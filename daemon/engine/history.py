@@ -19,14 +19,13 @@ from ..files.verdict import verdict_object
 from ..store import ledger, outbox
 from ..store.outbox import Outbox
 from ..store.sessions import Sessions
-from ..store.verdicts import ALWAYS, Verdicts
+from ..store.verdicts import ALWAYS, Round, Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..paths import Paths
     from ..store.readonly import Reads
-    from ..store.verdicts import Round
 
 ROUNDS: Final = 10  # of each session, when several are listed
 MOST_ROUNDS: Final = 500
@@ -194,7 +193,6 @@ def verdict_rows(db: Reads, session: str, limit: int) -> list[Json]:
 
 
 def report_object(report: ledger.Report) -> Json:
-    """A ledger report as JSON."""
     return {
         "rows": [to_builtins(row) for row in report.rows],
         "sums": to_builtins(report.sums),
@@ -204,5 +202,4 @@ def report_object(report: ledger.Report) -> Json:
 
 
 def group_objects(groups: Sequence[ledger.Group]) -> list[Json]:
-    """Groups of a ledger report as JSON."""
     return [{"name": name, **to_builtins(sums)} for name, sums in groups]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..core import events as ev
 from ..core.errors import BadReply, Unavailable
 from ..core.guards import may_judge
-from ..core.orders import RenewContext
+from ..core.orders import RenewContext, ResultStatus
 from ..core.session import FINAL_FOR_TASK, Session, fold, unread_turn
 from ..core.transcript import Model
 from ..redact import redact
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ..core.orders import ResultStatus
     from .asking import Asking
     from .commit import Commit
     from .effects import Effects
@@ -78,7 +77,6 @@ class Intake(Struct, eq=False):
     commands: int = 0
 
     def __post_init__(self) -> None:
-        """Somebody started the daemon just now."""
         self.last_event = self._world.clock.monotonic()
 
     async def hello(
@@ -260,7 +258,6 @@ class Intake(Struct, eq=False):
                 self._session_event(instance, ev.SessionEnded(s.id, t))
 
     def _read(self, instance: Instance, wire: Wire) -> Sequence[ev.Event]:
-        """The event's content; nothing when it can't be read. May run beside the loop."""
         try:
             return instance.host.events(wire.kind, wire.t, wire.data)
         except BadReply as e:

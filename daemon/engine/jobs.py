@@ -24,7 +24,7 @@ from ..core.policy import MONTH_EUR
 from ..store import jobs as rows
 from ..store import ledger, outbox, retention, sessions, verdicts
 from ..store.readonly import ReadOnly
-from .world import DATABASE, DAY_MS
+from .world import DATABASE, DAY_MS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ..store.db import Statement
     from ..store.jobs import Job
-    from .world import World
 
 UPKEEP: Final = "upkeep"
 """The lane of what comes again and again: it is never given up."""
@@ -78,7 +77,6 @@ class Jobs(Struct, eq=False):
         return later
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind are stored."""
         return rows.waiting(self._world.db)
 
     async def run(self, work: Callable[[Job], Coroutine[Any, Any, None]], busy: Callable[[], bool]) -> None:
@@ -194,7 +192,6 @@ class Upkeep(Struct, eq=False):
     _jobs: Jobs
 
     def first_jobs(self) -> list[Statement]:
-        """The jobs to store when the daemon starts."""
         return [self._jobs.statement(RETENTION, "", lane=UPKEEP)]
 
     async def work(self, job: Job) -> None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from ..core.errors import BadReply, Unavailable
-from ..core.offers import LEARNED, Composed, Moment, compose
+from ..core.offers import LEARNED, Composed, Moment, When, compose
 from ..store import injections
 
 if TYPE_CHECKING:
-    from ..core.offers import When
     from ..core.session import Session
     from ..core.transcript import Model, Transcript
     from .hosts.host import Instance
@@ -81,7 +80,6 @@ class Offering(Struct, eq=False):
         return found.text
 
     async def _recorded(self, s: Session, moment: Moment, *, anew: bool) -> Composed:
-        """The offers, with the learned ones if these could be recorded."""
         found = self.compose(s, moment, anew=anew)
         if not any(o.kind in LEARNED for o in found.offers):
             return found
@@ -110,7 +108,6 @@ class Offering(Struct, eq=False):
         return found
 
     def _wait_s(self, s: Session, when: When) -> float:
-        """How long the features may look."""
         memory = self._world.project(s.directory).memory
         waits = {"prompt": memory.prompt_ms, "action": memory.prompt_ms // ACTION}
         return SHARE * waits[when] / 1_000 if when in waits else READY_S

@@ -84,12 +84,7 @@ def share(found: Share) -> object:
 
 
 def section(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Json],
-    *,
-    text: str = "",
-    more: Json | None = None,
+    title: str, columns: Sequence[str], rows: Sequence[Json], *, text: str = "", more: Json | None = None
 ) -> Json:
     """A part of a page. ``text``: a sentence above the table. ``more``: the query of what follows."""
     return {"title": title, "text": text, "columns": list(columns), "rows": list(rows), "more": more or {}}

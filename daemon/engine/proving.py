@@ -19,20 +19,19 @@ from msgspec.structs import replace
 from .. import config
 from ..core.errors import ReflectdError, Unavailable
 from ..core.orders import ShowToast
-from ..core.proof import Known, Proof
+from ..core.proof import Ended, Known, Proof
+from ..core.settings import Proof as Settings
 from ..core.settings import folders
 from ..files.prompts import trusts_command
 from ..proof import tree
 from ..proof.run import RunFiles, Written, identity, run
 from ..store import proofs
-from .world import DAY_MS
+from .world import DAY_MS, World
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping, Sequence
 
-    from ..core.proof import Ended
     from ..core.session import Session
-    from ..core.settings import Proof as Settings
     from ..evidence.work import Work
     from ..judge.case import Case
     from ..proof.choice import Ran
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from .asking import Asking, Formed
     from .hosts.host import Instance
     from .turn import Messages
-    from .world import World
 
 LEFT_S: Final = 5.0  # of the host's wait, for what follows from a run
 SHORTEST_S: Final = 5.0
@@ -217,7 +215,6 @@ class Proving:
             instance.tell(ShowToast(s.id, text[:300], "info"))
 
     async def _run_all(self, wanted: _Wanted, instance: Instance | None) -> Ended:
-        """The plan, until something does not pass."""
         before, took = await self._state(wanted)
         wanted = replace(wanted, end=wanted.end - took)  # for the look afterwards
         for known in wanted.plan:

@@ -10,22 +10,19 @@ from msgspec.structs import replace
 from ..core.errors import ReflectdError
 from ..core.guards import may_judge
 from ..core.orders import DeleteSessions
-from ..core.session import FINAL_FOR_TASK, settled, unread, unread_turn
+from ..core.session import FINAL_FOR_TASK, Session, settled, unread, unread_turn
 from ..store import sessions as rows
 from .feature import Returned
-from .hosts.host import capabilities
-from .world import DAY_MS
+from .hosts.host import Instance, capabilities
+from .world import DAY_MS, World
 
 if TYPE_CHECKING:
-    from ..core.session import Session
     from ..store.outbox import Stored
     from .commit import Commit
     from .effects import Effects
-    from .hosts.host import Instance
     from .round import Schedule
     from .timers import Timers
     from .turn import Messages
-    from .world import World
 
 SWEEP_S: Final = 20.0
 LOOKED_AFTER: Final = 200

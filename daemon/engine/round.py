@@ -19,28 +19,23 @@ from msgspec.structs import replace
 from ..core.errors import BadReply, ReflectdError, Unavailable
 from ..core.guards import Skip, may_commit, may_judge, may_judge_messages, too_many_prompts
 from ..core.orders import ShowToast
-from ..core.session import judging, settled, unread, unread_turn
+from ..core.session import Session, judging, settled, unread, unread_turn
 from ..core.verdict import JudgedBy
 from ..files.verdict import Judging
-from ..judge.decide import Round, decide, skip
+from ..judge.decide import Decision, Round, decide, skip
 from ..redact import redact_head
-from ..stuck.loops import loop_in, may_go_on
-from .hosts.host import capabilities
-from .turn import naming_loop, silent
+from ..stuck.loops import Loop, loop_in, may_go_on
+from .hosts.host import Instance, capabilities
+from .turn import Messages, Turn, naming_loop, silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..core.session import Session
-    from ..judge.decide import Decision
-    from ..stuck.loops import Loop
     from .asking import Asking, Formed
     from .commit import Commit
     from .effects import Effects
     from .filing import Filing
-    from .hosts.host import Instance
     from .proving import Proving
-    from .turn import Messages, Turn
     from .world import World
 
 JUDGING_S: Final = 2.0
@@ -96,17 +91,14 @@ class Schedule(Struct, eq=False):
             self._world.spawn(self._effects.passed_over(before, why), "record")
 
     def task(self, session: str) -> asyncio.Task[None] | None:
-        """The judgement of this session that runs."""
         return self._running.get(session)
 
     def running(self, instance: str) -> list[asyncio.Task[None]]:
-        """The judgements of this instance's sessions."""
         sessions = self._world.sessions
         owners = ((sessions.get(session), task) for session, task in self._running.items())
         return [task for s, task in owners if s is not None and s.instance == instance]
 
     def busy(self) -> bool:
-        """Is any turn being judged?"""
         return bool(self._running)
 
     async def _run(self, session: str) -> None:

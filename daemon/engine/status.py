@@ -15,12 +15,12 @@ from .. import __version__
 from ..config import digests
 from ..core.errors import BadReply
 from ..core.policy import Judging, in_force
-from ..paths import MODULE
+from ..paths import MODULE, Paths
 from ..store import ledger
 from ..store.readonly import ReadOnly
 from .history import History, group_objects, report_object, session_object, verdict_rows
 from .jobs import standstills
-from .world import DAY_MS
+from .world import DAY_MS, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..core.settings import Settings
     from ..keys import Keys
-    from ..paths import Paths
     from ..store.ledger import By
     from .engine import Engine
     from .hosts.host import Instance
     from .upgrade import Upgrade
-    from .world import World
 
 T = TypeVar("T")
 _NAMES: Final = {"open": "idle", "awaiting_user": "waiting"}
@@ -197,7 +195,6 @@ class StatusReport:
         return [session_object(s, off=known.is_off(s.directory)) for s in known.recent(limit) if not s.judge]
 
     def line(self, session: str, directory: str) -> dict[str, Any]:
-        """``GET /v1/line``."""
         stuck: Mapping[str, str] = self._engine.features.status().get("stuck", {}).get("stuck", {})
         return line(self._world, stuck, session, directory)
 
@@ -228,7 +225,6 @@ class StatusReport:
             return read(db)
 
     async def folders(self) -> list[str]:
-        """The folders of the newest verdicts, by name."""
         return sorted(await asyncio.to_thread(self._world.verdicts.folders))
 
     async def ledger(
@@ -250,7 +246,6 @@ class StatusReport:
         return await asyncio.to_thread(self._reading, read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
-        """``GET /v1/verdicts``: newest first."""
         return verdict_rows(self._world.db, session, limit)
 
 

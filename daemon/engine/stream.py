@@ -39,13 +39,11 @@ class Reader(Struct, eq=False):
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wants(self, entry: Entry) -> bool:
-        """Says whether the entry is about what this reader watches."""
         there = str(entry.get("directory", ""))
         inside = not self.directory or there == self.directory or there.startswith(f"{self.directory}/")
         return inside and str(entry["session"]).startswith(self.session)
 
     def push(self, entry: Entry) -> None:
-        """Queue it; the oldest goes when there are too many."""
         if len(self.queue) == QUEUE:
             self.dropped += 1
         self.queue.append(entry)
@@ -110,7 +108,6 @@ class Hub:
             self._readers.discard(reader)
 
     def close(self) -> None:
-        """The daemon stops: every reader ends."""
         self._closed = True
         for reader in self._readers:
             reader.news.set()

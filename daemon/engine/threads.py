@@ -27,7 +27,6 @@ async def beside(size: int, read: Callable[[], T]) -> T:
 
 
 async def redacted(text: str) -> str:
-    """``redact`` of a text of any length."""
     return await asyncio.to_thread(redact, text) if len(text) > SEARCHED else redact(text)
 
 

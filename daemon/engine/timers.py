@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from ..store import timers as rows
-from ..store.timers import RANK, Pending
+from ..store.timers import RANK, Pending, PendingKind
 
 if TYPE_CHECKING:
     from ..store.db import Statement
-    from ..store.timers import PendingKind
     from .commit import Commit
     from .world import World
 
@@ -73,12 +72,10 @@ class Timers:
         self._push(at_ms, session, None)
 
     def unwatch(self, session: str) -> None:
-        """The session stopped working."""
         self._watched.pop(session, None)
 
     @property
     def watched(self) -> int:
-        """How many sessions are watched."""
         return len(self._watched)
 
     def wake(self) -> None:
@@ -87,11 +84,9 @@ class Timers:
         An action that a clock set back has put further away than it was set for counts from now.
         """
         now = self._world.clock.now_ms()
-        for key, p in self._pending.items():
+        for p in list(self._pending.values()):
             if p.due - now > p.length:
-                self._pending[key] = later = replace(p, due=now + p.length)
-                self._store(rows.put(later))
-                self._push(later.due, p.session, p.kind)
+                self.arm(replace(p, due=now + p.length))
             elif p.due <= now:
                 self._push(now, p.session, p.kind)
         self._news.set()
@@ -148,21 +143,16 @@ class Timers:
 
     def _act(self, p: Pending, now: int, drop: Drop) -> None:
         if now - p.due > p.length:  # the machine slept, or no daemon ran
-            del self._pending[p.key]
-            self._store(rows.remove(p))
+            self.cancel(*p.key)
             self._world.log.info("timer dropped", session=p.session, kind=p.kind, late_ms=now - p.due)
             drop(p)
             return
         others = (o for o in (*self._pending.values(), *self._acting) if o.session == p.session)
         first = [o for o in others if RANK[o.kind] < RANK[p.kind]]
         if first:  # it waits: what ranks higher may make it needless
-            later = replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS)
-            self._pending[p.key] = later
-            self._store(rows.put(later))
-            self._push(later.due, p.session, p.kind)
+            self.arm(replace(p, due=max(now, *(o.due for o in first)) + HOLD_MS))
             return
-        del self._pending[p.key]
-        self._store(rows.remove(p))
+        self.cancel(*p.key)
         self._acting.add(p)
         self._world.spawn(self._do(p), f"{p.kind} {p.session}", "look")
 

@@ -11,24 +11,19 @@ from msgspec.structs import replace
 from ..core.cuts import bounded
 from ..core.errors import BadReply, Unavailable
 from ..core.given import without
-from ..core.guards import Skip, may_nudge
-from ..core.orders import SendFeedback, SendNudge, ShowToast
-from ..core.session import reconcile
-from ..judge.case import make_case
+from ..core.guards import Limits, Skip, may_nudge
+from ..core.orders import SendFeedback, SendNudge, ShowToast, StoredOrder
+from ..core.session import Session, reconcile
+from ..judge.case import Case, make_case
 from ..store import injections, outbox
-from ..stuck.loops import loop_text
+from ..stuck.loops import Loop, loop_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.guards import Limits
-    from ..core.orders import StoredOrder
-    from ..core.session import Session
     from ..core.transcript import Message, Transcript
-    from ..judge.case import Case
     from ..judge.decide import Decision
     from ..store.timers import Pending
-    from ..stuck.loops import Loop
     from .commit import Commit
     from .effects import Effects
     from .hosts.host import Instance
@@ -49,7 +44,6 @@ class Turn(Struct, frozen=True):
 
     @property
     def message(self) -> Message | None:
-        """The answer that ended the turn."""
         return self.transcript.turn
 
 
@@ -87,7 +81,6 @@ class Messages(Struct, eq=False):
         return Turn(s, self._world.limits(s), transcript, instance)
 
     async def case(self, transcript: Transcript, s: Session) -> Case:
-        """The case of the transcript's last turn."""
         world = self._world
 
         def make() -> Case:

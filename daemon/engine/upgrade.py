@@ -1,13 +1,10 @@
 """Notices that the program on the disk was replaced, and says when this daemon leaves for it.
 
 A daemon whose files were replaced may import a module of the other version, so it must not go on for long.
-Where a service manager or a plugin starts the next one, it leaves at the next quiet moment: no turn is
-judged, no host waits for an answer, nothing is left to do or to write, and no host told of anything for
-``QUIET_S``. Where agents never pause, that last one counts no more after ``PATIENCE_S``. Elsewhere nobody
-would start the next one with the same flags and keys, so it stays, and `status` says so.
-
-Before that, the program on the disk must show that it can be imported, with these settings and this database.
-One that can't is a reason to stay, and `status` says so. ``app`` ends the daemon on ``wanted``.
+Where somebody starts the next one, it leaves at a quiet moment: nothing is judged, awaited or written, and no
+host told of anything for ``QUIET_S``; that last one counts no more after ``PATIENCE_S``. Before that, the new
+program must show that it can be imported, with these settings and this database. Elsewhere it stays, and
+`status` says why. ``app`` ends the daemon on ``wanted``.
 """
 
 from __future__ import annotations

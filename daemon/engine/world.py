@@ -23,7 +23,7 @@ from ..files.project import ProjectRules
 from ..files.prompts import Prompts
 from ..learning.embed.vectors import Embeddings
 from ..log import Logger
-from ..store.db import Database
+from ..store.db import Database, Statement
 from ..store.ledger import DeadLetters, Ledger
 from ..store.outbox import Outbox
 from ..store.sessions import Sessions
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from ..core.session import Session
-    from ..store.db import Statement
 
 DATABASE: Final = "database"
 KEPT: Final = 50
@@ -70,12 +69,10 @@ class Health:
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Name of each fault that lasts, and its newest error."""
         return dict(self._faults)
 
     @property
     def text(self) -> str:
-        """All errors in one line; empty when everything works."""
         return "; ".join(self._faults.values())
 
 
@@ -100,7 +97,6 @@ class Tasks:
         return task
 
     async def guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """The work, with its failures logged."""
         try:
             await work
         except ReflectdError as e:
@@ -126,10 +122,8 @@ class _Found(NamedTuple):
     error: str = ""
 
 
-class _Understood(NamedTuple):
-    found: _Found
-    settings: Settings | None  # None: as before
-    problems: list[str]
+_Understood = tuple[_Found, Settings | None, list[str]]
+"""The file, its settings (None: as before), and its problems."""
 
 
 class _Project(Struct, eq=False):
@@ -213,10 +207,10 @@ class Projects:
         except (OSError, ValueError) as e:
             found = _Found(error=words(e))
         if found == before:
-            return _Understood(found, None, [])
+            return found, None, []
         if found.error:
-            return _Understood(found, *config.unread(self._base, found.error))
-        return _Understood(found, *config.tighten(self._base, found.text))
+            return found, *config.unread(self._base, found.error)
+        return found, *config.tighten(self._base, found.text)
 
     def _learned(
         self, known: _Project, directory: str, at_ms: int, reading: asyncio.Future[_Understood]
@@ -264,12 +258,10 @@ class World:
     _near: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """The features are made when the engine is there."""
         self.projects = Projects(self.settings, self.clock, self.log)
         self.features = Features(self.log)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str, group: Group = "") -> asyncio.Task[None]:
-        """See ``Tasks.spawn``."""
         return self.tasks.spawn(work, name, group)
 
     def near(self) -> None:
@@ -314,7 +306,6 @@ class World:
         return found.texts
 
     def limits(self, s: Session) -> Limits:
-        """The limits of the guards for this session."""
         settings = self.project(s.directory)
         can = capabilities(s.host)
         return Limits(
@@ -331,5 +322,4 @@ class World:
         )
 
     def logger(self, s: Session, *, debug: bool = False) -> Logger:
-        """A logger that names the session."""
         return self.log.bind(session=s.id, debug=True) if debug else self.log.bind(session=s.id)

@@ -49,8 +49,6 @@ class _Asked(Struct):
 
 
 class Backtest(Feature):
-    """Asks a model, and says what it may still cost."""
-
     name: ClassVar = "backtest"
 
     def __init__(self, parts: Engine) -> None:

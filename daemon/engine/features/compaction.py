@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...core.session import Session
-    from ...core.transcript import Transcript
     from ...core.verdict import Verdict
     from ..engine import Engine
-    from ..hosts.host import Instance
+    from ..turn import Turn
 
 REQUEST_CHARS: Final = 3_000
 HAND_OVER_CHARS: Final = 8_500
@@ -41,8 +40,6 @@ FINISHED: Final = frozenset({"task_complete", "task_stopped"})
 
 
 class Compaction(Feature):
-    """Hears of compactions and looks after them."""
-
     name: ClassVar = "compaction"
     timer_kinds: ClassVar = frozenset({"compaction"})
 
@@ -112,7 +109,7 @@ class Compaction(Feature):
                 self._later(p, found.reason)
             return
         if found is not None:
-            await self._look(p, found.session, found.transcript, found.instance)
+            await self._look(p, found)
 
     def _later(self, p: Pending, why: str) -> None:
         """Try again in a while, or give up. A timer that was set meanwhile is newer, and stays."""
@@ -123,33 +120,33 @@ class Compaction(Feature):
             due = self._world.clock.now_ms() + length
             self.parts.timers.arm(replace(p, due=due, length=length, tries=p.tries + 1))
 
-    async def _look(self, p: Pending, s: Session, transcript: Transcript, instance: Instance) -> None:
-        world = self._world
+    async def _look(self, p: Pending, turn: Turn) -> None:
+        world, s, transcript = self._world, turn.session, turn.transcript
         newest = world.verdicts.newest(s.id, 1)
         last = verdict_of(transcript, newest[0].verdict if newest else None)
         match wanted(s, transcript, last):
             case "act":
-                await self._act(p, s, transcript, last, instance)
+                await self._act(p, turn, last)
             case "toast":
-                decision = only_told(s, last, world.limits(s))
+                decision = only_told(s, last, turn.limits)
                 world.log.info("compaction", session=s.id, action="told", why=decision.why)
-                await self.parts.nudges.send(s, decision.orders, "", instance, decision.why)
+                await self.parts.nudges.send(s, decision.orders, "", turn.instance, decision.why)
             case _:
                 world.log.info(
                     "compaction", session=s.id, action="nothing", why="the session goes on by itself"
                 )
 
-    async def _act(
-        self, p: Pending, s: Session, transcript: Transcript, last: Verdict | None, instance: Instance
-    ) -> None:
-        world, limits = self._world, self._world.limits(s)
-        case = await asyncio.to_thread(make_case, transcript, last)
+    async def _act(self, p: Pending, turn: Turn, last: Verdict | None) -> None:
+        world, s = self._world, turn.session
+        case = await asyncio.to_thread(make_case, turn.transcript, last)
         found = certain(case) or outcome(await self.parts.asking.ask(question(case), s, FLOW_S))
         now = world.sessions.get(s.id)
         if now is None or self.parts.nudges.objection(now, p.task, but=FINISHED) is not None:
             return
-        decision = decide(now, case, found, limits, github=world.project(now.directory).compaction.github)
+        decision = decide(
+            now, case, found, turn.limits, github=world.project(now.directory).compaction.github
+        )
         world.log.info("compaction", session=s.id, action=decision.action or "nothing", why=decision.why)
         prompts = any(isinstance(o, SendNudge) for o in decision.orders)
         after = replace(now, nudges=now.nudges + 1) if prompts else now
-        await self.parts.nudges.send(after, decision.orders, case.turn, instance, decision.why)
+        await self.parts.nudges.send(after, decision.orders, case.turn, turn.instance, decision.why)

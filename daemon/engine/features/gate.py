@@ -17,17 +17,15 @@ from ...core.cuts import TEXT, whole_lines
 from ...core.errors import ReflectdError, Unavailable
 from ...core.guards import may_judge, may_judge_messages, too_many_prompts
 from ...core.orders import SendFeedback
-from ...core.session import judging, reconcile
-from ...core.verdict import JudgedBy
+from ...core.session import Session, judging, reconcile
+from ...core.verdict import JudgedBy, Verdict
 from ...judge.decide import Round, decide
 from ..feature import Feature, Route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...core.session import Session
     from ...core.transcript import Transcript
-    from ...core.verdict import Verdict
     from ...judge.case import Case
     from ..engine import Engine
     from ..hosts.host import Instance
@@ -38,8 +36,6 @@ MOST_ASKS = 6  # in a round, about any texts
 
 
 class Gate(Feature):
-    """Answers ``ask gate``."""
-
     name: ClassVar = "gate"
 
     def __init__(self, parts: Engine) -> None:

@@ -45,7 +45,6 @@ class Proofs(Feature):
         parts.world.spawn(parts.proving.clear(), "proof")
 
     def routes(self) -> Sequence[Route]:
-        """``POST change``."""
         return (Route("POST", "change", self._change),)
 
     async def _change(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,5 +79,4 @@ class Proofs(Feature):
         return {"minutes": used, "limit": settings.minutes_a_day, "runs": self._proving.runs, "last": last}
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """Runs and results of 90 days ago."""
         return proofs.prune(now_ms)

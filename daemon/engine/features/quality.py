@@ -35,8 +35,6 @@ READ: Final = 500  # case files, the newest
 
 
 class Quality(Feature):
-    """Shows figures; hears nothing."""
-
     name: ClassVar = "quality"
 
     def __init__(self, parts: Engine) -> None:
@@ -46,7 +44,6 @@ class Quality(Feature):
         self._alone = asyncio.Lock()
 
     def pages(self) -> Sequence[Page]:
-        """Disputes, agreement with labels, ends of turns."""
         return (Page("quality", "Quality", self._read),)
 
     async def _read(self, query: Mapping[str, Any]) -> Mapping[str, Any]:

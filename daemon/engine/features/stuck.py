@@ -18,7 +18,7 @@ from ...core import events as ev
 from ...core.errors import ReflectdError
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
-from ...core.verdict import NO_PROOF
+from ...core.verdict import NO_PROOF, Verdict
 from ...files.verdict import Stalled
 from ...store import outbox
 from ...store.timers import Pending
@@ -35,17 +35,16 @@ from ...stuck.silence import (
     question,
 )
 from ..feature import Feature, Heard, Returned, Switched
-from ..hosts.host import capabilities
+from ..hosts.host import Instance, capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from ...core.verdict import Verdict
     from ...judge.case import Case as JudgedCase
     from ..engine import Engine
-    from ..hosts.host import Instance
+    from ..turn import Turn
 
 FLOW_S: Final = 60.0
 CACHE_MS: Final = 60_000
@@ -73,8 +72,6 @@ class _Seen(Struct):
 
 
 class Stuck(Feature):
-    """Hears every event, looks at sessions, nudges and tells."""
-
     name: ClassVar = "stuck"
     timer_kinds: ClassVar = frozenset({"nudge", "idle"})
 
@@ -123,12 +120,10 @@ class Stuck(Feature):
         return {"stuck": stuck} if stuck else {}
 
     def _watch(self, s: Session, since_ms: int) -> None:
-        """Look at a working session when it has been silent for long enough."""
         if self._watched(s):
             self.parts.timers.watch(s.id, since_ms + self._silence_ms(s), self.look)
 
     def _leave(self, session: str) -> None:
-        """Switched off, aborted, deleted: nothing waits for it any more."""
         self._cancel(session)
         self.parts.timers.unwatch(session)
         self._seen.pop(session, None)
@@ -163,30 +158,28 @@ class Stuck(Feature):
         found = await self.parts.nudges.current(p)
         if found is None or isinstance(found, Skip):
             return
-        s, transcript, instance = found.session, found.transcript, found.instance
-        if transcript.turn is None or transcript.turn.id != p.turn:
+        if found.message is None or found.message.id != p.turn:
             return
         if p.kind == "nudge":
-            await self._unanswered(s, p, transcript, instance)
+            await self._unanswered(found, p)
         else:
-            await self._idle(s, p, transcript, instance)
+            await self._idle(found, p)
 
-    async def _unanswered(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+    async def _unanswered(self, turn: Turn, p: Pending) -> None:
         """Nudge the agent if our feedback is still the last message of the session."""
-        world = self._world
-        stored = world.outbox.get(outbox.order_id(s.id, p.turn, "feedback"))
+        stored = self._world.outbox.get(outbox.order_id(turn.session.id, p.turn, "feedback"))
         if stored is None or not isinstance(stored.order, SendFeedback):
             return
-        if not transcript.messages or transcript.messages[-1].order != stored.id:
+        if turn.transcript.messages[-1].order != stored.id:
             return
-        decision = order_of_silence(s, p.turn, stored.order, world.limits(s))
-        await self.parts.nudges.send(
-            decision.session, decision.orders, p.turn, instance, "nothing followed the feedback"
-        )
+        decision = order_of_silence(turn.session, p.turn, stored.order, turn.limits)
+        why = "nothing followed the feedback"
+        await self.parts.nudges.send(decision.session, decision.orders, p.turn, turn.instance, why)
 
-    async def _idle(self, s: Session, p: Pending, transcript: Transcript, instance: Instance) -> None:
+    async def _idle(self, turn: Turn, p: Pending) -> None:
         """A turn could not be judged: ask whether the agent broke off in the middle."""
-        case = await self._case(s, transcript)
+        s = turn.session
+        case = await self._case(s, turn.transcript)
         if case is None or case.turn != p.turn:
             return
         assessed = await self._assess(s, case)
@@ -196,7 +189,7 @@ class Stuck(Feature):
         decision = decide(now, case, assessed, self._world.limits(now))
         if decision.notice:  # only a toast: the verdict file of the turn is final (I21)
             self._world.log.info("stuck", session=s.id, turn=case.turn, told=decision.notice)
-        await self.parts.nudges.send(decision.session, decision.orders, p.turn, instance, assessed.why)
+        await self.parts.nudges.send(decision.session, decision.orders, p.turn, turn.instance, assessed.why)
 
     async def look(self, session: str) -> None:
         """Look at a working session that may have been silent for too long."""

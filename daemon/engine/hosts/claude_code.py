@@ -1,16 +1,9 @@
 """Claude Code as a host: hooks come in, and their answers are the only way out (docs/claude-code.md).
 
-A hook is an event of its session, folded like any other; the messages are the transcript file. A Stop hook
-waits for its turn's verdict. Feedback is its answer, which wakes the session; 204 means that there is nothing
-to say. There is no stream of orders: a prompt without a waiting Stop hook is stale. A toast is shown at once
-in strict mode and where the mod asks for it, else with the person's next prompt; one that only informs is not
-shown there.
-
-The mod runs beside the hooks (plugin-shim/claude-code/hooks/register.js). It marks what they send, tells of
-Esc, and asks what to show while a turn is judged. Without it everything works as the hooks alone make it
-work.
-
-Every failure is an empty answer: the host goes on as if we were not there (I35).
+Feedback is the answer of the Stop hook, which wakes the session; 204 means that there is nothing to say. A
+toast is shown at once in strict mode and where the mod asks for it, else with the person's next prompt. The
+mod runs beside the hooks (plugin-shim/claude-code/hooks/register.js): it marks what they send, tells of Esc,
+and asks what to show while a turn is judged. Every failure is an empty answer (I35).
 """
 
 from __future__ import annotations
@@ -27,22 +20,16 @@ from ...core.errors import BadReply, Unavailable
 from ...core.orders import ShowToast
 from ...files.commands import all_ours
 from ...hosts.claude_code.hooks import Hook, command_of, events_of, parse_hook
-from ...hosts.claude_code.transcript import (
-    TranscriptReader,
-    awaited,
-    still_running,
-    with_sub_agents,
-)
+from ...hosts.claude_code.transcript import TranscriptReader, awaited, still_running, with_sub_agents
 from ..threads import beside
 from .hooked import Hooked, Known, Stop, as_json
-from .host import NOTHING, Answer
+from .host import NOTHING, Answer, Instance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from .host import Instance
 
 HOST: Final = "claude-code"
 OURS: Final = "/reflectd:"
@@ -126,13 +113,10 @@ class _Known(Known, eq=False):
 
 
 class ClaudeCode(Hooked[Hook, _Known]):
-    """Answers hooks."""
-
     name, known, reader, longest_s = HOST, _Known, TranscriptReader, WAIT_S
     with_agents, events_of = staticmethod(with_sub_agents), staticmethod(events_of)
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
-        """One hook. Raises ``BadReply`` for what is no hook of this host."""
         hook = await beside(len(body), lambda: parse_hook(event, body, headers))
         if not hook.session or (hook.agent_id and event != "SubagentStop"):
             return NOTHING
@@ -159,7 +143,6 @@ class ClaudeCode(Hooked[Hook, _Known]):
         return await self._heard(hook, instance)
 
     async def _heard(self, hook: Hook, instance: Instance) -> Answer:
-        """Every hook but Stop."""
         events, known = events_of(hook, self._world.clock.now_ms()), self._of(hook.session)
         if hook.event == "SessionEnd":  # Claude Code, which ends, may hang up at once: nobody waits for this
             # a command of ours that the mod answered is no turn

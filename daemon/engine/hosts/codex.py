@@ -1,11 +1,9 @@
 """Codex as a host: hooks come in, and their answers are the only way out (docs/codex.md).
 
-A Stop hook waits for its turn's verdict. Feedback is its answer, with which Codex goes on in the same turn;
-nothing is the answer when there is nothing to say. Codex has no limit of its own for such answers: the guards
-and ``Capabilities.prompts`` are the limit, and they count in the database, so neither a restart nor
-``stop_hook_active`` begins anew. Esc kills the hook and is told by another one.
-
-Every failure is an empty answer: Codex goes on as if we were not there (I35).
+Feedback is the answer of the Stop hook, with which Codex goes on in the same turn. Codex has no limit of its
+own for such answers: the guards and ``Capabilities.prompts`` count in the database, so neither a restart nor
+``stop_hook_active`` begins anew. Esc kills the hook and is told by another one. Every failure is an empty
+answer (I35).
 """
 
 from __future__ import annotations
@@ -57,13 +55,10 @@ class _Known(Known, eq=False):
 
 
 class Codex(Hooked[Hook, _Known]):
-    """Answers hooks."""
-
     name, known, reader, longest_s = HOST, _Known, RolloutReader, LONGEST_S
     with_agents, events_of = staticmethod(with_sub_agents), staticmethod(events_of)
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:  # noqa: ARG002
-        """One hook. Raises ``BadReply`` for what is no hook of this host."""
         hook = await beside(len(body), lambda: parse_hook(event, body, headers))
         if hook.agent and event != "SubagentStop":
             return NOTHING
@@ -117,7 +112,6 @@ class Codex(Hooked[Hook, _Known]):
 
 
 def _begun_by(path: Path, turn: str) -> str:
-    """The trigger of the turn; "" where its file does not say."""
     with suppress(Unavailable, OSError):
         return begun_by(path, turn)
     return ""

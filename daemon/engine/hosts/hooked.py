@@ -25,17 +25,16 @@ from msgspec.structs import replace
 from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, words
 from ...core.guards import ABORT_ERROR
-from ...core.orders import Prompting, SendFeedback, SendNudge, ShowToast
+from ...core.orders import CallOrder, Prompting, ResultStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 from ...core.words import HOSTS
 from ...redact import redact
-from .host import NOTHING, Answer, Host
+from .host import NOTHING, Answer, Host, Instance, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from ...core.offers import When
-    from ...core.orders import CallOrder, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript
     from ...hosts.claude_code.hooks import Hook as ClaudeCodeHook
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from ..offering import Offering
     from ..round import Schedule
     from ..world import World
-    from .host import Instance, Mode
 
     Hook = ClaudeCodeHook | CodexHook
 
@@ -76,7 +74,6 @@ class Stop(Struct, eq=False):
 
     @property
     def released(self) -> bool:
-        """Says whether there is nothing to say any more: the session went on."""
         return self.prompt.done() and not self.prompt.result()[0]
 
 
@@ -412,7 +409,6 @@ class Hooked(Host, Generic[H, K]):
 
 
 def as_json(body: Mapping[str, Any]) -> Answer:
-    """The output of a hook; nothing for an empty one."""
     return Answer(200, msgspec.json.encode(body)) if body else NOTHING
 
 
@@ -439,8 +435,6 @@ class _File(Struct, eq=False):
 
 
 class Transcripts:
-    """Reads sessions by their ids."""
-
     def __init__(
         self, reader_of: Callable[[Path], Reader], with_agents: Callable[[Transcript, Path], Transcript]
     ) -> None:
@@ -459,7 +453,6 @@ class Transcripts:
             self._known.popitem(last=False)
 
     def forget(self, session: str) -> None:
-        """The session is over."""
         self._known.pop(session, None)
 
     async def read(
@@ -522,7 +515,6 @@ class Transcripts:
 
 
 def _kept(folder: Path) -> set[str]:
-    """The digests of the files in this folder."""
     try:
         with os.scandir(folder) as entries:
             return {_digest(entry.path) for entry in islice(entries, KEPT)}

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 
-from ...core.errors import BadReply, Unavailable
-from ...core.orders import CancelOrder, RunJudge
+from ...core.errors import BadReply, Fault, Unavailable
+from ...core.orders import CallOrder, CancelOrder, RenewContext, ResultStatus, RunJudge, StoredOrder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     import msgspec
 
-    from ...core.errors import Fault
     from ...core.events import Event
     from ...core.fast import Offered
-    from ...core.orders import CallOrder, RenewContext, ResultStatus, StoredOrder
     from ...core.session import Session
     from ...core.transcript import Transcript
 
@@ -60,7 +58,6 @@ class Instances:
         return known
 
     def get(self, instance: str) -> Instance | None:
-        """The instance, if it said hello to this daemon."""
         return self._all.get(instance)
 
     def connected(self, instance: str, directory: str = "") -> Instance | None:
@@ -111,7 +108,6 @@ class Instances:
         self.answers.fail(instance.id, why, fault)
 
     def close(self) -> None:
-        """End all streams and calls."""
         for instance in self._all.values():
             instance.stream += 1
             instance.connected = False
@@ -233,7 +229,6 @@ class Answers:
         self._waiting: dict[str, tuple[str, asyncio.Future[msgspec.Raw]]] = {}
 
     def new_id(self) -> str:
-        """An id for an order that is not stored."""
         return f"{self._boot}-{next(self._count)}"
 
     @contextlib.contextmanager
@@ -300,7 +295,6 @@ class Instance(Struct, eq=False):
 
     @property
     def can(self) -> Capabilities:
-        """The abilities of its host."""
         return capabilities(self.host.name)
 
     @property

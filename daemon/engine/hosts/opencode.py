@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from ...core.errors import BadReply, Unavailable
-from ...core.orders import ReadHistory, ReadMessages, ReadProviders
-from ...core.transcript import MAX_AGENTS
+from ...core.orders import CallOrder, ReadHistory, ReadMessages, ReadProviders, StoredOrder
+from ...core.transcript import MAX_AGENTS, ToolCall, Transcript
 from ...hosts.opencode.events import KINDS, parse_event
 from ...hosts.opencode.messages import parse_providers, parse_transcript
 from ...hosts.opencode.orders import order_object, wire_order
 from ...redact import redact
 from ..threads import beside
-from .host import Host
+from .host import Host, Instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
     from ...core.events import Event
     from ...core.fast import Offered
-    from ...core.orders import CallOrder, StoredOrder
     from ...core.session import Session
-    from ...core.transcript import ToolCall, Transcript
     from ...log import Logger
-    from .host import Instance
 
 READ_S: Final = 30.0
 AGENTS_S: Final = 3.0  # for all sub-agents of a task together
@@ -79,30 +76,24 @@ class Opencode(Host):
         return await beside(len(data), parse)
 
     def take(self, instance: Instance, identity: str, order: StoredOrder | CallOrder) -> None:
-        """Queue the order for the stream."""
         instance.push(wire_order(identity, order))
 
     def as_answer(self, identity: str, order: StoredOrder) -> dict[str, Any]:
-        """The order as the stream would carry it."""
         return order_object(identity, order)
 
     def events(self, kind: str, t: int, data: msgspec.Raw) -> tuple[Event, ...]:
-        """One event of the shim. Raises ``BadReply``."""
         if kind not in KINDS:
             raise BadReply(f"unknown kind {kind[:KIND_CHARS]!r}")
         return parse_event(kind, t, data)
 
     async def offered(self, instance: Instance) -> Offered:
-        """The models of the host's providers."""
         data = await instance.call(ReadProviders(), PROVIDERS_S)
         return await beside(len(memoryview(data)), lambda: parse_providers(data))
 
     async def history(
         self, instance: Instance, after: str, limit: int, *, listed: bool = False
     ) -> msgspec.Raw:
-        """As the plugin sends it."""
         return await instance.call(ReadHistory(after, limit, listed), HISTORY_S)
 
     async def whole(self, instance: Instance, session: str) -> msgspec.Raw:
-        """As the plugin sends it."""
         return await instance.call(ReadMessages(session, whole=True), HISTORY_S)
