@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from functools import partial
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -41,49 +40,32 @@ if TYPE_CHECKING:
     from ..store.db import Database
     from ..store.sessions import Sessions
 
-HOSTS_KEPT: Final = 200
 
-
-class HostModels:
-    """Which models each connected host offers: asked at most every five minutes, for the choice of a small
-    one. A host that does not say (an older shim, no answer in time) is None: then the session's own model is
-    asked, which is logged once. The least recently asked host is forgotten first (I44).
+async def offered_by(instance: Instance, clock: Clock, log: Logger) -> Offered | None:
+    """The ids of this host's providers and their models: asked at most every five minutes, for the choice of
+    a small one. None when it does not say (an older shim, no answer in time), which is logged once: then the
+    session's own model is asked.
     """
+    if instance.offers is None:
+        told = False
 
-    def __init__(self, instances: Instances, clock: Clock, log: Logger) -> None:
-        self._instances = instances
-        self._clock = clock
-        self._log = log
-        self._hosts: dict[str, Fresh[Offered]] = {}
-        self._silent: set[str] = set()
+        async def read() -> Offered:
+            nonlocal told
+            try:
+                offered = await instance.host.offered(instance)
+            except ReflectdError as e:
+                if not told:
+                    text = (
+                        "the host does not say which models it offers; quick questions use the session's own"
+                    )
+                    log.info(text, instance=instance.id, error=str(e))
+                told = True
+                raise
+            told = False
+            return offered
 
-    async def of(self, instance: Instance) -> Offered | None:
-        host = self._hosts.pop(instance.id, None)
-        if host is None:
-            host = Fresh(partial(self._read, instance.id), self._clock.monotonic)
-        self._hosts[instance.id] = host
-        while len(self._hosts) > HOSTS_KEPT:
-            del self._hosts[next(iter(self._hosts))]
-        self._silent &= self._hosts.keys()
-        return await host.get()
-
-    async def _read(self, identity: str) -> Offered:
-        instance = self._instances.get(identity)
-        try:
-            if instance is None:
-                raise Unavailable("it said no hello to this daemon")
-            offered = await instance.host.offered(instance)
-        except ReflectdError as e:
-            if identity not in self._silent:
-                self._silent.add(identity)
-                self._log.info(
-                    "the host does not say which models it offers; quick questions use the session's own",
-                    instance=identity,
-                    error=str(e),
-                )
-            raise
-        self._silent.discard(identity)
-        return offered
+        instance.offers = Fresh(read, clock.monotonic)
+    return await instance.offers.get()
 
 
 class Models(Struct, eq=False):
@@ -102,12 +84,11 @@ class Models(Struct, eq=False):
 
         With a ``provider`` (a test's) only the rules are asked beside it.
         """
-        offered = HostModels(self._instances, self._clock, self._log)
         budget = Budget(ledger.Ledger(self._db), self._clock, estimate_usd)
 
         async def look(session: str) -> Offered | None:
             instance = self._host_of(session)
-            return await offered.of(instance) if instance is not None else None
+            return await offered_by(instance, self._clock, self._log) if instance is not None else None
 
         def record(entry: ledger.Entry) -> None:
             async def store() -> None:

@@ -9,7 +9,7 @@ from daemon.clock import SystemClock
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt
 from daemon.core.transcript import Model
-from daemon.engine.calls import HostModels
+from daemon.engine.calls import offered_by
 from daemon.engine.hosts.host import Instance
 from harness.hosts.opencode import OpencodeServe
 from harness.machine.sandbox import Sandbox
@@ -43,9 +43,8 @@ async def test_the_real_host_says_what_it_offers_and_is_asked_for_it(
         async with asyncio.timeout(PATIENCE_S):
             while (instance := connected(daemon, session.id)) is None:
                 await asyncio.sleep(0.05)
-            models = HostModels(daemon.engine.instances, SystemClock(), log.get("test"))
-            while (offered := await models.of(instance)) is None:  # a busy host is given up after 5 s
-                models = HostModels(daemon.engine.instances, SystemClock(), log.get("test"))
+            while (offered := await offered_by(instance, SystemClock(), log.get("test"))) is None:
+                instance.offers = None  # a busy host is given up after 5 s
         names = {"fake-1", "fake-2", "fake-small"}
         assert {p: {*ids} for p, ids in offered.items()} == {"fake": names, "fakeant": names}
         llm.judge("{}")

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from daemon import log
 from daemon.core.errors import Unavailable
-from daemon.core.fast import lists_of
+from daemon.core.fast import Offered, lists_of
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt, Reply
 from daemon.core.orders import RunJudge
 from daemon.core.settings import Fast
 from daemon.core.transcript import Model
-from daemon.engine.calls import HOSTS_KEPT, Calls, HostModels
+from daemon.engine.calls import Calls, offered_by
 from daemon.engine.hosts.host import Instance, Instances
 from daemon.engine.hosts.opencode import Opencode
 from daemon.llm.host import HostProvider
@@ -44,8 +44,9 @@ class Desk:
     answer: Any = field(default_factory=lambda: HAIKU)
     silent: bool = False
 
-    def __post_init__(self) -> None:
-        self.models = HostModels(self.instances, self.clock, log.get("test"))
+    async def offered(self, host: Instance) -> Offered | None:
+        """What this host offers."""
+        return await offered_by(host, self.clock, log.get("test"))
 
     @contextlib.asynccontextmanager
     async def host(self, name: str = "i-1") -> AsyncIterator[Instance]:
@@ -79,12 +80,12 @@ async def test_a_host_is_asked_every_five_minutes() -> None:
     """Seed, "Caching Strategy": the fast model cache lives 5 minutes."""
     d = Desk()
     async with d.host() as host:
-        assert await d.models.of(host) == {"anthropic": ("claude-opus-5", "claude-haiku-4-5")}
+        assert await d.offered(host) == {"anthropic": ("claude-opus-5", "claude-haiku-4-5")}
         d.answer = {"providers": []}
         d.clock.advance(KEEP_S - 1)
-        assert await d.models.of(host) == {"anthropic": ("claude-opus-5", "claude-haiku-4-5")}
+        assert await d.offered(host) == {"anthropic": ("claude-opus-5", "claude-haiku-4-5")}
         d.clock.advance(1)
-        assert await d.models.of(host) == {}
+        assert await d.offered(host) == {}
     assert d.asked == ["i-1 providers"] * 2
 
 
@@ -94,41 +95,27 @@ async def test_a_host_that_does_not_say(answer: Any, capsys: pytest.CaptureFixtu
     """An older shim or an odd answer: nothing known, said once in the log, asked again soon."""
     d = Desk(answer=answer)
     async with d.host() as host:
-        assert await d.models.of(host) is None
-        assert await d.models.of(host) is None
+        assert await d.offered(host) is None
+        assert await d.offered(host) is None
         d.clock.advance(FAILED_S)
-        assert await d.models.of(host) is None
+        assert await d.offered(host) is None
         d.answer = HAIKU
         d.clock.advance(FAILED_S)
-        assert await d.models.of(host)
+        assert await d.offered(host)
     assert len(d.asked) == 3
     said = capsys.readouterr()
     assert (said.out + said.err).count("does not say which models") == 1
 
 
 @pytest.mark.shows("I35")
-async def test_a_host_that_goes_away_or_never_came() -> None:
-    """Nobody waits for a host that is gone, whether it was asked before it went or after."""
+async def test_a_host_that_goes_away() -> None:
+    """Nobody waits for a host that is gone."""
     d = Desk(silent=True)
     async with d.host() as host:
-        asking = asyncio.create_task(d.models.of(host))
+        asking = asyncio.create_task(d.offered(host))
         while not d.asked:
             await asyncio.sleep(0)
     assert await asking is None
-    never = Instances("other").add("i-never", OPENCODE, "serve", 7, "/p")
-    assert await d.models.of(never) is None
-
-
-@pytest.mark.shows("I44")
-async def test_hosts_are_bounded() -> None:
-    """The least recently asked is forgotten, and asked again when it comes back."""
-    d = Desk()
-    async with d.host() as host:
-        await d.models.of(host)
-        for n in range(HOSTS_KEPT):
-            await d.models.of(Instances("other").add(f"i-other-{n}", OPENCODE, "serve", 7, "/p"))
-        await d.models.of(host)
-    assert d.asked == ["i-1 providers"] * 2
 
 
 # --- through the calls -----------------------------------------------------------------------------

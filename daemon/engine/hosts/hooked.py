@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import stat
 from collections import OrderedDict
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -27,12 +27,12 @@ from ...core.errors import BadReply, Unavailable, words
 from ...core.guards import ABORT_ERROR
 from ...core.orders import CallOrder, Prompting, ResultStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 from ...core.words import HOSTS
+from ...hosts.jsonl import opened
 from ...redact import redact
 from .host import NOTHING, Answer, Host, Instance, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from ...core.offers import When
     from ...core.session import Session
@@ -524,19 +524,10 @@ def _kept(folder: Path) -> set[str]:
 
 def _digest(path: str) -> str:
     """The digest of a regular file; "" for anything else. It never waits for a FIFO."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return ""
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            return ""
-        return f"{found.st_size} {sha256(os.pread(fd, COMPARED_BYTES, 0)).hexdigest()}"
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
+    with contextlib.suppress(Unavailable), opened(Path(path)) as fd:
+        if fd >= 0:
+            return f"{os.fstat(fd).st_size} {sha256(os.pread(fd, COMPARED_BYTES, 0)).hexdigest()}"
+    return ""
 
 
 def _is_escaped(found: Transcript) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...core.fast import Offered
     from ...core.session import Session
     from ...core.transcript import Transcript
+    from ...llm.offered import Fresh
 
 INSTANCES_KEPT = 2_000
 HEARTBEAT_S = 15.0
@@ -268,10 +269,10 @@ class Instance(Struct, eq=False):
     with many. ``seq``: the highest number of its events that was folded. ``stream``: counts the streams of
     orders that it opened. ``answers``: shared by all instances. ``reading``: held while it is asked for the
     messages of a session. ``told``: the state that its last hello was answered with, and ``looked_at``
-    when that was last compared. ``mod``: whether our
-    code that Claude Code runs beside its hooks is there; None where nothing says so. ``away_at``: when it was
-    first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said goodbye,
-    or its process is gone.
+    when that was last compared. ``mod``: whether our code that Claude Code runs beside its hooks is there;
+    None where nothing says so. ``offers``: the models of its providers, once it was asked. ``away_at``: when
+    it was first seen without its stream (monotonic seconds), None while it is connected. ``left``: it said
+    goodbye, or its process is gone.
     """
 
     id: str
@@ -290,6 +291,7 @@ class Instance(Struct, eq=False):
     told: dict[str, Any] = field(default_factory=dict)
     looked_at: float = 0.0
     mod: bool | None = None
+    offers: Fresh[Offered] | None = None
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
 
