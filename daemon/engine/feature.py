@@ -69,7 +69,7 @@ def route(
     async def answered(given: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             asked = msgspec.convert(given, form, strict=method == "POST")
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError) as error:
             raise BadReply(f"{name}: {error}") from None
         return await answer(asked)
 

@@ -18,7 +18,7 @@ from ...core.errors import BadReply, Rejected, Unavailable
 from ...core.llm import Prompt
 from ...core.policy import forbids
 from ...core.session import Session
-from ..feature import Feature, Route
+from ..feature import Feature, Route, route
 from ..world import DAY_MS
 
 if TYPE_CHECKING:
@@ -31,8 +31,16 @@ if TYPE_CHECKING:
 
 MOST_S: Final = 600.0
 PAGE: Final = 100  # sessions that are listed at once
-CHARS: Final = 4_096
 PURPOSES: Final = ("judge", "judge.again", "judge.second")
+
+
+class _Query(Struct):
+    """A provider; or a folder with a session, or the session that a page begins after."""
+
+    provider: str = ""
+    directory: str = ""
+    session: str = ""
+    after: str = ""
 
 
 class _Asked(Struct):
@@ -59,27 +67,25 @@ class Backtest(Feature):
     def routes(self) -> Sequence[Route]:
         """The first two of them are for `--provider`."""
         return (
-            Route("GET", "limits", self._limits),
-            Route("POST", "ask", self._ask),
-            Route("GET", "sessions", self._sessions),
-            Route("GET", "session", self._session),
+            route("GET", "limits", _Query, self._limits),
+            route("POST", "ask", _Asked, self._ask),
+            route("GET", "sessions", _Query, self._sessions),
+            route("GET", "session", _Query, self._session),
         )
 
-    async def _sessions(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _sessions(self, query: _Query) -> Mapping[str, Any]:
         """``directory``, ``after`` → a page of the sessions of that folder. Raises ``Unavailable``."""
-        directory, after = (str(query.get(name, ""))[:CHARS] for name in ("directory", "after"))
-        instance = self._world.instances.telling(directory)
-        return {"page": await instance.host.history(instance, after, PAGE, listed=True)}
+        instance = self._world.instances.telling(query.directory)
+        return {"page": await instance.host.history(instance, query.after, PAGE, listed=True)}
 
-    async def _session(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _session(self, query: _Query) -> Mapping[str, Any]:
         """``directory``, ``session`` → all its messages. Raises ``Unavailable``."""
-        directory, session = (str(query.get(name, ""))[:CHARS] for name in ("directory", "session"))
-        instance = self._world.instances.telling(directory)
-        return {"read": await instance.host.whole(instance, session)}
+        instance = self._world.instances.telling(query.directory)
+        return {"read": await instance.host.whole(instance, query.session)}
 
-    async def _limits(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _limits(self, query: _Query) -> Mapping[str, Any]:
         """``provider`` → what was spent in 24 hours, and the caps. Raises ``Rejected``."""
-        self._calls(str(query.get("provider", "")))
+        self._calls(query.provider)
         since, budget = self._world.clock.now_ms() - DAY_MS, self._budget
         spent = [budget.spent(since, account) for account in ("judging", "asked")]
         limits = self._within()
@@ -88,14 +94,10 @@ class Backtest(Feature):
             "limits": {"usd": limits.usd_per_day, "tokens": limits.tokens_per_day},
         }
 
-    async def _ask(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _ask(self, found: _Asked) -> Mapping[str, Any]:
         """A prompt of the judge → its reply; or ``over`` with the limit that forbids it, ``silent`` with why
         nobody answered, ``bad`` with what came. Raises ``BadReply`` and ``Rejected``.
         """
-        try:
-            found = msgspec.convert(body, _Asked)
-        except (msgspec.ValidationError, RecursionError) as e:
-            raise BadReply(f"the body can't be read: {e}") from None
         if found.purpose not in PURPOSES:
             raise BadReply(f"only prompts of the judge are asked here, not {found.purpose[:60]!r}")
         prompt = Prompt(

@@ -6,13 +6,12 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import msgspec
 from msgspec import Struct
 
-from ...core.errors import BadReply, Rejected
+from ...core.errors import Rejected
 from ...core.proof import Known
 from ...store import proofs
-from ..feature import Feature, Route
+from ..feature import Feature, Route, route
 from ..world import DAY_MS
 
 if TYPE_CHECKING:
@@ -45,16 +44,12 @@ class Proofs(Feature):
         parts.world.spawn(parts.proving.clear(), "proof")
 
     def routes(self) -> Sequence[Route]:
-        return (Route("POST", "change", self._change),)
+        return (route("POST", "change", _Change, self._change),)
 
-    async def _change(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Raises ``BadReply``, and ``Rejected`` for a command that is never run or not known."""
+    async def _change(self, wanted: _Change) -> Mapping[str, Any]:
+        """Raises ``Rejected`` for a command that is never run or not known."""
         from ...proof.choice import refused
 
-        try:
-            wanted = msgspec.convert(body, _Change)
-        except (msgspec.ValidationError, RecursionError) as e:
-            raise BadReply(f"the body can't be read: {e}") from None
         project = await asyncio.to_thread(os.path.realpath, wanted.directory)
         known = Known(wanted.command, wanted.folder)
         if wanted.do == "use":
