@@ -72,9 +72,7 @@ def shown(questions: object) -> tuple[Shown, ...]:
 
 
 def chosen(questions: tuple[Shown, ...], answers: object) -> tuple[Chosen, ...]:
-    """The answers to these questions, a list with the labels of each, in their order; () when one is
-    missing.
-    """
+    """The labels chosen for these questions, in their order; () when one is missing."""
     if not isinstance(answers, list) or len(answers) != len(questions):
         return ()
     found: list[Chosen] = []

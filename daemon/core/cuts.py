@@ -142,9 +142,7 @@ def tokens(text: str) -> int:
 
 
 def fit(items: Sequence[tuple[int, str]], room: int) -> set[int]:
-    """The places of the items (rank, text) that fit into so many tokens: the lowest ranks first, of a rank
-    the later ones.
-    """
+    """Places of the items (rank, text) that fit into ``room`` tokens: low ranks first, then later ones."""
     chosen = set[int]()
     for i in sorted(range(len(items)), key=lambda i: (items[i][0], -i)):
         if (cost := tokens(f"{items[i][1]}\n")) <= room:

@@ -125,9 +125,7 @@ class ActivitySeen(_Told, frozen=True):
 
 
 class ToolEnded(_Told, frozen=True):
-    """A tool call ended. ``call`` and ``result`` are digests: equal ones mean the same call, the same
-    outcome.
-    """
+    """A tool call ended. Equal digests (``call``, ``result``) mean the same call, the same outcome."""
 
     tool: str
     call: str

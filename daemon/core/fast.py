@@ -100,9 +100,7 @@ def first_offered(wanted: tuple[str, ...], ids: tuple[str, ...]) -> str:
 
 
 def needs_second_look(settings: Settings, provider: str, model: str) -> bool:
-    """Says whether feedback without a proving row gets a second look: where the judge is a small model or one
-    on the person's machine.
-    """
+    """Says whether this judge is small or local: its feedback without a proving row is asked again."""
     base = {"openai": settings.openai.base_url, "anthropic": settings.anthropic.base_url}.get(provider, "")
     if urlsplit(base).hostname in LOCAL_HOSTS or model.partition("/")[0] in LOCAL_PROVIDERS:
         return True

@@ -229,9 +229,7 @@ def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | 
 
 
 class InARow(NamedTuple):
-    """Rounds of feedback in a row, this one included: without progress, with the same open items, without a
-    change of the files.
-    """
+    """Rounds in a row, this one included: without progress, with the same items, without changed files."""
 
     stalled: int
     repeated: int
@@ -255,9 +253,7 @@ def rounds_without_progress(session: Session, *, progress: Progress, items: tupl
 
 
 def normalise_items(items: tuple[str, ...]) -> tuple[str, ...]:
-    """The open items for comparison: without row ids, durations, times, addresses, ids, punctuation and
-    capitals. A secret's mark keeps its kind only.
-    """
+    """The open items without what differs between two runs; of a secret's mark the kind stays."""
     cleaned = {_SPACE.sub(" ", _NOISE.sub(" ", _MARK.sub(r"\1", item.casefold()))).strip() for item in items}
     return tuple(sorted(cleaned - {""}))
 

@@ -63,9 +63,7 @@ class Offer(Struct, frozen=True):
 
 
 class Composed(Struct, frozen=True):
-    """The text for the agent, the ids of its offers, the number of those that did not fit. ``offers``: those
-    in it.
-    """
+    """The text for the agent, its offers with their ids, and the number of those that did not fit."""
 
     text: str
     given: tuple[str, ...] = ()

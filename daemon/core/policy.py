@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 Account = Literal["judging", "learning", "asked"]
-"""The account that pays a call; each has its own limit (``engine/budget``). ``asked``: a person wanted it,
-after an estimate or by typing `/reflect`.
-"""
+"""The account that pays a call, with a limit of its own. ``asked``: a person asked for the work."""
 PASSING: Final[frozenset[Fault]] = frozenset({"connection", "rate_limit", "overloaded", "server"})
 
 
@@ -61,9 +59,7 @@ REFLEXION: Final = Policy(
     account="learning",
     call_s=30.0,
 )
-"""Four more calls after 1, 2, 4 and 8 s, and only after 429, 503 and a time-out, as the memory's requirements
-say.
-"""
+"""Four more calls after 1, 2, 4 and 8 s, only after 429, 503 and a time-out: the memory's requirements."""
 REFLECT: Final = replace(LEARNING, attempts=2, first_delay_s=1.0, account="asked")
 """The questions of `/reflect`. Inside a host its session runs, so the host's own models may answer too."""
 POLICIES: Final[dict[str, Policy]] = {

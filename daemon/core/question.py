@@ -237,9 +237,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def divided(template: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """(system prompt, data): the lines before the first placeholder, which are the same in each call and can
-    be cached, and the rest, filled in as by ``fill``.
-    """
+    """(system prompt, data): the lines before the first placeholder, for a cache; the rest, filled in."""
     slots = [at for name in values if (at := template.find("{" + name + "}")) >= 0]
     start = template.rfind("\n", 0, min(slots, default=0)) + 1
     return template[:start].strip(), fill(template[start:], values)
@@ -254,9 +252,7 @@ def keys_of(form: type) -> tuple[str, ...]:
 
 
 def schema_of(form: type) -> dict[str, object]:
-    """The JSON Schema of a struct as strict structured output wants it: closed objects whose fields are all
-    required. Of a union the model is asked for the object.
-    """
+    """The JSON Schema for strict structured output: objects are closed, all fields required."""
     (schema,), parts = msgspec.json.schema_components([form])
     return _closed(schema, parts)
 
@@ -280,9 +276,7 @@ def _closed(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, ob
 
 
 def object_in(text: str, nonce: str, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """The last object with ``keys`` and the nonce, at most ``SCAN_TRIES`` places from the end; else one that
-    a small repair makes readable.
-    """
+    """The last object with ``keys`` and the nonce, of ``SCAN_TRIES`` from the end; else a repaired one."""
     tail = text[-SCAN_CHARS:]
     starts = [m.start() for m in _ANCHOR.finditer(tail)][-SCAN_TRIES:]
     for start in reversed(starts):
@@ -313,7 +307,5 @@ def _decoded(
 
 
 def as_quoted(text: str) -> str:
-    """A quote, or its source, for comparison: without case, line breaks and outer marks, which a model may
-    change.
-    """
+    """A quote, or its source, for comparison: without case, line breaks and outer marks."""
     return " ".join(text.strip(" \n\"'“”`.").casefold().split())

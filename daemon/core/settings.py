@@ -486,9 +486,7 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
 
     @property
     def gate_s(self) -> int:
-        """How long `opencode run` waits, for all texts until the agent is sent back; with a run of the check
-        longer.
-        """
+        """Seconds that `opencode run` waits until the agent is sent back; with a run of the check longer."""
         return GATE_S + (self.proof.timeout_s if self.proof.enabled else 0)
 
     def wait_s(self, host: str, most: int) -> int:

@@ -304,9 +304,7 @@ class Transcript(Struct, frozen=True):
         return tuple(dict.fromkeys(c.agent for c in self.calls if c.agent))
 
     def with_agents(self, calls: Mapping[str, tuple[ToolCall, ...]], cut: Collection[str] = ()) -> Transcript:
-        """The transcript with the last calls of its sub-agents, by the agent's id. ``cut``: those of which
-        not all calls were read.
-        """
+        """With the last calls of its sub-agents, by their ids. ``cut``: those not read in full."""
 
         def filled(call: ToolCall) -> ToolCall:
             own = calls.get(call.agent, ()) if call.agent else ()

@@ -71,9 +71,7 @@ class Asking(Struct, eq=False):
     async def ask(
         self, question: Question[R], s: Session, deadline_s: float, limits: Limits | None = None
     ) -> Answer[R]:
-        """The answer to one question about the session, with the prompts in force for its folder. The rest as
-        in ``run``.
-        """
+        """The answer to one question, by the prompts of the session's folder. The rest as in ``run``."""
         world = self._world
         texts = await asyncio.to_thread(world.prompt_texts, s.directory)
         question = replace(question, nonce=question.nonce or world.nonce(), session=question.session or s.id)
@@ -130,9 +128,7 @@ class Asking(Struct, eq=False):
             call.cancel()
 
     def keep(self, session: str, formed: Formed) -> None:
-        """Keep an opinion on a text that has not ended its turn (`opencode run` asks before it exits) for the
-        idle that follows, so that the text is not judged twice.
-        """
+        """Keep the opinion that `opencode run` asked for before its end, for the idle that follows."""
         self._early[session] = formed
         while len(self._early) > KEPT:
             self._early.popitem(last=False)
@@ -182,9 +178,7 @@ class Asking(Struct, eq=False):
             instance.tell(ShowToast(s.id, no.tell, "warning"))
 
     def _tell_refused(self, s: Session) -> None:
-        """A judge of the session's was refused several times in a row: a person is told once, until it works
-        again. Nobody sits before a `run`.
-        """
+        """Told once until it works again. Nobody sits before a `run`."""
         calls, instance = self._world.calls, self._world.instances.connected(s.instance)
         refused = calls.refused
         self._told_refused &= refused.keys()

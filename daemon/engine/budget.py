@@ -75,9 +75,7 @@ class Budget:
     async def reserve(
         self, prompt: Prompt, model: tuple[str, str], tokens_out: int, limits: Limits
     ) -> AsyncIterator[Reserved]:
-        """Hold the likely cost of ``prompt`` on ``model`` (provider, name) while the call runs. Raises
-        ``OverLimitError``.
-        """
+        """Hold the likely cost of a call to ``model`` (provider, name). Raises ``OverLimitError``."""
         tokens_in = likely_tokens(prompt.system) + likely_tokens(prompt.text)
         usd = await asyncio.to_thread(self._estimate, *model, tokens_in, tokens_out)
         wanted = Reserved(prompt.session, usd, tokens_in, tokens_out, account_of(prompt.purpose))

@@ -133,9 +133,7 @@ class Models(Struct, eq=False):
     def _own(
         self, settings: Settings, keys: Keys, folder: Path, others: list[Provider]
     ) -> Iterator[Provider]:
-        """The providers that only one host's sessions have. One that is not set up leaves the other hosts
-        theirs: it is logged, and ``status`` and ``doctor`` say it.
-        """
+        """The providers of one host's sessions only. One that is not set up leaves the other hosts theirs."""
         known = {p.name for p in others}
         for setting, name in settings.judge.own.values():
             if name not in known:
@@ -420,9 +418,7 @@ def _at_most(reserved: Reserved | None) -> Usage | None:
 
 
 def _who(provider: Provider, prompt: Prompt) -> str:
-    """The name for a failure or an answer. A small model that fails says nothing about the provider's large
-    one.
-    """
+    """The name for a failure or an answer: a small model that fails says nothing about the large one."""
     return f"{provider.name} (fast)" if prompt.tier == "fast" else provider.name
 
 

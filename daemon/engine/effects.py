@@ -138,9 +138,7 @@ class Effects(Struct, eq=False):
         self._world.features.judged(verdict, None, sent=False)
 
     def hand_out(self, identity: str, settled: HandedOut) -> None:
-        """The order is given to a host in an answer, not by its stream; ``settled`` is told what became of
-        it.
-        """
+        """The order leaves in an answer, not by the stream; ``settled`` is told what became of it."""
         self._handed_out[identity] = settled
         while len(self._handed_out) > KEPT:
             self._handed_out.popitem(last=False)
@@ -210,9 +208,7 @@ class Effects(Struct, eq=False):
         return [o for o in self._world.outbox.open(instance=instance.id) if isinstance(o.order, Prompting)]
 
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:
-        """See in the messages whether the prompt was carried out, before it is sent again. Never hours after
-        the idle: then nobody expects the agent to go on.
-        """
+        """A prompt that is not in the messages is sent again, but never hours after the idle."""
         if any(m.order == stored.id for m in transcript.messages):
             await self.result(stored.id, "done", "found in the messages")
             return

@@ -1,6 +1,4 @@
-"""The engine put together: which part is given which. Nothing is connected after this, and nothing is decided
-here.
-"""
+"""The engine put together: which part is given which. Nothing is decided here."""
 
 from __future__ import annotations
 

@@ -122,9 +122,7 @@ class Feature:
         """A job of its own is due; see ``engine/jobs`` for how to store what it changes."""
 
     def has_context(self, directory: str) -> Mapping[Place, int]:  # noqa: ARG002 - as above
-        """Where it may have context for sessions in this folder, and how many ms a host waits there at
-        most.
-        """
+        """Where it may have context for sessions in this folder, and how many ms a host waits there."""
         return {}
 
     async def prepare_context(self, s: Session, moment: Moment) -> None:

@@ -59,9 +59,7 @@ class _Folder(Struct, eq=False):
 
 
 class Filing:
-    """The files that wait to be written: one for each session, and a bounded number of cases (I44). All
-    methods belong to the loop's thread.
-    """
+    """One file for each session, and a bounded number of cases (I44). For the loop's thread."""
 
     def __init__(self, world: World, files: VerdictFiles, *, hung_s: float = HUNG_S) -> None:
         self._world = world

@@ -234,9 +234,7 @@ class Intake(Struct, eq=False):
         return done
 
     def sweep(self) -> None:
-        """A host whose process is gone without a goodbye has left: its goodbye can be lost. Call it every few
-        seconds.
-        """
+        """A host whose process is gone has left: its goodbye can be lost. Call it every few seconds."""
         now = self._world.clock.monotonic()
         for instance in self._world.instances:
             if instance.host not in self._hosts.values() or instance.connected or instance.left:
@@ -336,9 +334,7 @@ class Intake(Struct, eq=False):
                 pass
 
     def _unread(self, before: Session | None) -> None:
-        """The session was deleted before the messages of its last turn were read: nobody can judge that turn
-        any more, and its verdict says so (I21).
-        """
+        """Deleted before its last turn was read: nobody can judge that, and its verdict says so (I21)."""
         if before is None or not before.recheck or before.busy or not before.task:
             return
         if before.turn not in {"", before.final}:

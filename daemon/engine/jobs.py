@@ -184,9 +184,7 @@ def _count(database: Path, statements: Sequence[Statement]) -> dict[str, int]:
 
 
 class Upkeep(Struct, eq=False):
-    """The engine's own job: deletes what is too old to keep, and warns of a month that becomes dear. The
-    other jobs are the features'.
-    """
+    """The engine's own job: deletes what is too old, and warns of a dear month."""
 
     _world: World
     _jobs: Jobs

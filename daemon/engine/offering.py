@@ -113,9 +113,7 @@ class Offering(Struct, eq=False):
         return SHARE * waits[when] / 1_000 if when in waits else READY_S
 
     def _characters(self, s: Session) -> int:
-        """How much this session may be given of what was learned. None where its work is not judged, or is
-        only observed.
-        """
+        """How much learned text it may be given: none where its work is not judged, or only observed."""
         settings = self._world.project(s.directory)
         on = settings.enabled and settings.offer.enabled and settings.judge.mode != "observe"
         return CHARACTERS if on else 0

@@ -50,9 +50,7 @@ def off(what: str, *, enabled: bool) -> str:
 
 
 def action(label: str, route: str, body: Json, *, key: str = "", confirm: str = "") -> Json:
-    """An action of a row: ``route`` of the feature is given ``body``. ``confirm``: a question before an
-    action that no page takes back.
-    """
+    """``route`` of the feature is given ``body``. ``confirm``: asked before what no page takes back."""
     return {"label": label, "route": route, "body": body, "key": key, "confirm": confirm}
 
 

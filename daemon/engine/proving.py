@@ -95,9 +95,7 @@ class Proving:
     async def judge(
         self, case: Case, s: Session, instance: Instance | None = None, within_s: float | None = None
     ) -> Formed:
-        """The judge's opinion, and what a run of the project's check makes of it. ``within_s``: how long the
-        host waits, where that isn't as ``Limits`` says.
-        """
+        """The judge's opinion, after a run of the check. ``within_s``: instead of ``Limits.wait_s``."""
         world, begun = self._world, self._world.clock.monotonic()
         formed = await self._asking.judge(case, s)
         settings = world.project(s.directory).proof
@@ -126,9 +124,7 @@ class Proving:
     async def _proved(
         self, formed: Formed, s: Session, settings: Settings, end: float, instance: Instance | None
     ) -> tuple[Ended, frozenset[str]] | None:
-        """The run that decides, and the files that the agent wrote; None where none is wanted or possible.
-        Raises ``ReflectdError``.
-        """
+        """The run that decides, and the files that the agent wrote. Raises ``ReflectdError``."""
         world = self._world
         learned, wanted = await asyncio.to_thread(self._look, formed, s, settings, end)
         if learned:
@@ -229,9 +225,7 @@ class Proving:
         return ended
 
     async def _state(self, wanted: _Wanted) -> tuple[tree.State, float]:
-        """The project's files now, and the seconds that the look took. Raises ``Unavailable`` where it takes
-        longer than the host waits.
-        """
+        """The project's files, and the seconds for them. Raises ``Unavailable`` after the host's wait."""
         clock, folder = self._world.clock, Path(wanted.session.directory)
         begun = clock.monotonic()
         try:
@@ -347,9 +341,7 @@ class Proving:
         return replace(end, proof=replace(end.proof, place="worktree" if in_tree else "folder"))
 
     async def _cleaned(self, written: Written) -> None:
-        """Take the worktree of a run away. One that can't be removed stays written down, and the next start
-        of the daemon tries again.
-        """
+        """Remove the worktree of a run. One that stays is tried again at the next start."""
         try:
             if written.place:
                 await _whole(asyncio.to_thread(tree.remove, Path(written.place), written.repository))
@@ -408,9 +400,7 @@ def _sharing(directory: str, others: Mapping[str, str]) -> str | None:
 
 
 def _inside(folder: Path, below: str) -> Path:
-    """The folder in which a check runs. Raises ``Unavailable`` when it isn't there or leads out of the
-    project.
-    """
+    """The folder in which a check runs. Raises ``Unavailable`` when it isn't in the project."""
     where = Path(os.path.realpath(folder / below))
     if not where.is_dir() or not where.is_relative_to(os.path.realpath(folder)):
         raise Unavailable(f"there is no folder {below} where it would run")

@@ -90,9 +90,7 @@ class Recover(Struct, eq=False):
             self._world.log.info("order not looked up", order=stored.id, error=str(e))
 
     def _sessions(self, instance: Instance) -> list[str]:
-        """Those that the host may have left behind. Of a folder with thousands the newest: the others wait
-        for their next event, or for ``sweep``.
-        """
+        """Those that the host may have left behind; of thousands the newest, ``sweep`` has the others."""
         if instance.session:
             s = self._world.sessions.get(instance.session)
             return [instance.session] if s is not None and rows.is_open(s) else []

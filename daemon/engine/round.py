@@ -43,9 +43,7 @@ JUDGING: Final = "Judging whether the task is done. Type a message to take over"
 
 
 class Schedule(Struct, eq=False):
-    """Starts, joins and cancels judgements. ``_deciding``: its event is set when a decision that is being
-    stored and sent is out of date.
-    """
+    """Starts, joins and cancels judgements. ``_deciding``: set when a decision is out of date."""
 
     _world: World
     _messages: Messages
@@ -69,9 +67,7 @@ class Schedule(Struct, eq=False):
         self._running[session] = self._world.spawn(self._run(session), f"judge {session}", "judge")
 
     def cancel(self, session: str, why: str) -> None:
-        """The session moved on: the call to the judge is cancelled. A decision that is being stored and sent
-        is not; ``effects`` marks its orders stale.
-        """
+        """Cancel the call to the judge. A decision that is stored goes on; ``effects`` marks it stale."""
         self._again.discard(session)
         self._asking.take(session)
         if session in self._deciding:
@@ -166,9 +162,7 @@ class Schedule(Struct, eq=False):
             await self._skip(turn.session, message.id if message else "", no, instance)
 
     def _objection(self, turn: Turn, loop: Loop | None, first: Skip | None) -> Skip | None:
-        """The second guards. ``first``: the answer of the first ones, which stands against one that writes a
-        verdict of its own.
-        """
+        """The second guards. ``first``: of the first ones; it stands against one that writes a verdict."""
         s, message = turn.session, turn.message
         no = may_judge_messages(s, turn.transcript, turn.limits) or may_go_on(s, loop)
         no = no or too_many_prompts(s, self._world.clock.now_ms(), turn.limits)

@@ -199,9 +199,7 @@ class StatusReport:
         return line(self._world, stuck, session, directory)
 
     async def why(self, session: str, directory: str, number: int = 0) -> dict[str, Any] | None:
-        """``GET /v1/why``: None when there is no such session. Raises ``BadReply`` when there are several, or
-        no round of that number.
-        """
+        """``GET /v1/why``: None for no session. Raises ``BadReply`` for several, or no such round."""
         world = self._world
         found = await asyncio.to_thread(History(world.db, self._paths).explain, session, directory, number)
         if found is None:
@@ -215,9 +213,7 @@ class StatusReport:
         return {**found, "judge": judge, "guard": world.stream.last_skip(identity)}
 
     async def history(self, **query: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as `History.page` takes it
-        """``GET /v1/history``: see ``History.page``. In a thread and on a connection of its own, as
-        ``ledger``.
-        """
+        """``GET /v1/history``: see ``History.page``."""
         return await asyncio.to_thread(self._reading, lambda db: History(db, self._paths).page(**query))
 
     def _reading(self, read: Callable[[ReadOnly], T]) -> T:
@@ -230,9 +226,7 @@ class StatusReport:
     async def ledger(
         self, session: str, since: int, limit: int, by: ledger.By | None, *, work: bool = True
     ) -> dict[str, Any]:
-        """``GET /v1/ledger``; see ``ledger.report``. In a thread and on a connection of its own: it may sum a
-        year of calls.
-        """
+        """``GET /v1/ledger``; see ``ledger.report``."""
         identity = session and (self._world.sessions.only(session) or session)
         read = partial(ledger.report, session=identity, since=since, limit=limit, by=by, work=work)
         return report_object(await asyncio.to_thread(self._reading, read))

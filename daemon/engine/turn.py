@@ -70,9 +70,7 @@ class Messages(Struct, eq=False):
         return bounded(transcript) if few else await asyncio.to_thread(bounded, transcript)
 
     def turn(self, session: str, transcript: Transcript, instance: Instance) -> Turn | None:
-        """The session as it is now, corrected by the messages read, which may tell of a task that we never
-        heard of; None when it is gone.
-        """
+        """The session as it is now, corrected by the messages read; None when it is gone."""
         now = self._world.sessions.get(session)
         if now is None:
             return None

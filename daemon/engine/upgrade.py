@@ -70,15 +70,11 @@ class Upgrade:
         self._trying = False
 
     def status(self) -> dict[str, Any]:
-        """``waiting``: the program was replaced, and the next quiet moment is waited for. ``problem``: why
-        this daemon does not leave for it.
-        """
+        """``waiting``: for a quiet moment. ``problem``: why it does not leave for the new program."""
         return {"waiting": self._works_since is not None and self._leaves, "problem": self._problem}
 
     def sweep(self) -> None:
-        """Look at the file. The new program is tried when no file of the package changed for ``SETTLED_S``:
-        an installer may be at work.
-        """
+        """A new program is tried when no file changed for ``SETTLED_S``: an installer may be at work."""
         now, identity = self._world.clock.monotonic(), _identity(self._file)
         if identity != self._seen:
             self._seen, self._works_since, self._problem, self._again_at = identity, None, "", 0.0

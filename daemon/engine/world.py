@@ -173,9 +173,7 @@ class Projects:
         return self._project(directory).settings if directory else self._base
 
     async def read(self, directory: str) -> None:
-        """Returns when the folder's settings were read less than two seconds ago, or its disk does not
-        answer.
-        """
+        """Returns when the settings are two seconds old at most, or the disk does not answer."""
         if not directory:
             return
         known, now = self._project(directory), self._clock.now_ms()
@@ -232,9 +230,7 @@ class Projects:
 
 @dataclass(slots=True)
 class World:
-    """The daemon's parts. ``health`` says what does not work right now. ``embeddings``: the one model for
-    them.
-    """
+    """The daemon's parts. ``embeddings``: the one model for them."""
 
     settings: Settings
     clock: Clock
@@ -297,9 +293,7 @@ class World:
         return self.projects.settings(directory)
 
     def prompt_texts(self, directory: str) -> Mapping[str, str]:
-        """The prompts in force for a workspace, by name. Reads files: call it in a thread. The problem of an
-        overriding one is logged once.
-        """
+        """The prompts in force for a workspace, by name. Reads files: call it in a thread."""
         found = self.prompts.templates(directory)
         for problem in found.problems:
             self.log.warning("prompt", problem=problem)

@@ -1,3 +1,1 @@
-"""Features: what the engine does besides judging turns. Each hangs on the seam in ``feature``, none on
-another.
-"""
+"""The work of the engine besides judging turns. Each hangs on the seam in ``feature``, none on another."""

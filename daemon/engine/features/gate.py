@@ -156,9 +156,7 @@ class Gate(Feature):
         return True
 
     def _too_often(self, s: Session, transcript: Transcript, message: str) -> bool:
-        """A model is asked at most twice per round, texts after which the agent called a tool not counted;
-        rules cost nothing and may look each time.
-        """
+        """A model is asked twice per round at most, texts before a tool call not counted."""
         if self._world.calls.judges.get(s.host) == ("offline",):
             return False
         key = (s.id, s.task, s.attempts)
@@ -173,9 +171,7 @@ class Gate(Feature):
 
 
 def as_if_final(transcript: Transcript, message: str, text: str) -> Transcript:
-    """The transcript as it will read if ``text`` is the last thing the agent says, within the bounds that the
-    texts of the transcript have.
-    """
+    """The transcript as it will read if ``text`` is the last thing the agent says, within its bounds."""
     text = whole_lines(text, TEXT, " ")
     found = tuple(
         replace(m, text=text if m.text == "" or text.startswith(m.text) else m.text, finish="stop")

@@ -31,9 +31,7 @@ class _Change(Struct):
 
 
 class Proofs(Feature):
-    """Carries out the changes of `reflectd proof`. The runs themselves are part of each judgement
-    (``engine/proving``).
-    """
+    """Carries out the changes of `reflectd proof`. The runs themselves are in ``engine/proving``."""
 
     name: ClassVar = "proof"
 

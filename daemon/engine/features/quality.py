@@ -69,9 +69,7 @@ def read(database: Path, query: Mapping[str, Any], now_ms: int) -> Json:
 
 
 def _agreement(cases: Sequence[Saved], left: int) -> Json:
-    """Of each class: how often the verdict was right when it said so, and how often it said so when it should
-    have.
-    """
+    """How often a verdict was right when it said so, and how often it said so when it should have."""
     rows = []
     for name in CLASSES:
         hits = sum(c.judged == c.expect == name for c in cases)

@@ -82,9 +82,7 @@ class Stuck(Feature):
         self._seen: OrderedDict[str, _Seen] = OrderedDict()  # the newest last
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:
-        """Sets, moves and takes away timers; nothing here waits. The silence of a session that was switched
-        on, or whose host is back, counts from now.
-        """
+        """Sets and takes away timers. The silence of a session whose host is back counts from now."""
         session = after.id
         match event:
             case ev.SessionBusied() if before is None or not before.busy:

@@ -222,9 +222,7 @@ class ClaudeCode(Hooked[Hook, _Known]):
         self._files.renew(hook.session)
 
     async def _awaited(self, hook: Hook, stop: Stop, end: float) -> tuple[str, ...]:  # noqa: ARG002 - of a host
-        """The names of the shells in the background that the turn of this Stop hook waits for. Where agents
-        run beside them, another Stop follows.
-        """
+        """The shells that are waited for. Where agents run beside them, another Stop follows."""
         if not hook.lasting or hook.lasting != hook.background:
             return ()
         if self._world.sessions.get(hook.session) is None:

@@ -173,9 +173,7 @@ class Hooked(Host, Generic[H, K]):
         return as_json(output)
 
     async def _late(self, hook: H) -> Answer:
-        """A lesson that was chosen when the prompt was on its way already; it stands behind the call's
-        result. The hook never decides whether the call may run.
-        """
+        """A lesson that came too late for the prompt, behind a call's result; the call is not decided."""
         return as_json(await self._context(hook, "action", self._instance_of(hook.session)))
 
     async def _context(
@@ -280,9 +278,7 @@ class Hooked(Host, Generic[H, K]):
         return known is not None and known.stop is stop
 
     async def _answer(self, session: str, instance: Instance, stop: Stop, end: float) -> Answer:
-        """The judgement's answer until ``end`` (monotonic). A prompt leaves only if the file still ends with
-        its turn.
-        """
+        """The judgement's answer until ``end`` (monotonic), if the file still ends with its turn."""
         clock, known = self._world.clock, self._of(session)
         if known.left is not None:
             self.take(instance, known.left.id, known.left.order)
@@ -365,9 +361,7 @@ class Hooked(Host, Generic[H, K]):
         return over or all(stored.id in shown for stored in prompts)
 
     def _is_left(self, stored: Stored, transcript: Transcript) -> bool:
-        """Says whether this feedback is about the turn of the Stop hook that waits, and was never given: the
-        daemon that decided it died before it could answer.
-        """
+        """Says whether an earlier daemon decided this feedback for the hook that waits, and never gave it."""
         order, stop = stored.order, self._of(stored.session).stop
         waits = stop is not None and not stop.prompt.done() and stored.id not in self._given
         return waits and isinstance(order, SendFeedback) and not transcript.stale(order.task, order.turn)
@@ -416,9 +410,7 @@ def as_json(body: Mapping[str, Any]) -> Answer:
 
 
 class Reader(Protocol):
-    """Reads one session's file. ``found``: the last ``read`` found the final text that it was told to
-    expect.
-    """
+    """Reads one session's file. ``found``: the last ``read`` found the expected final text."""
 
     path: Path
     found: bool

@@ -62,9 +62,7 @@ class Instances:
         return self._all.get(instance)
 
     def connected(self, instance: str, directory: str = "") -> Instance | None:
-        """The instance if it is connected; else, given a directory, the newest there that shares its
-        sessions.
-        """
+        """The instance if it is connected; else the newest in ``directory`` that shares its sessions."""
         found = self._all.get(instance)
         if found is not None and found.connected:
             return found
@@ -198,9 +196,7 @@ class Host:
         *,
         strict: bool,  # noqa: ARG002
     ) -> Answer:
-        """One hook of the host. Raises ``BadReply`` for what is no hook of it. ``strict``: it waits for the
-        answer.
-        """
+        """One hook; ``strict``: it waits for the answer. Raises ``BadReply`` for no hook of this host."""
         raise BadReply(f"{self.name} has no hook {event}")
 
     async def offered(self, instance: Instance) -> Offered:
