@@ -22,9 +22,9 @@ from .lessons.repositories import project_of
 from .playbook.points import each, harms
 from .playbook.project_playbook import OwnWords, never_again, take_back, vouch
 from .revisions import undone
-from .rules import preferences
 from .rules.journal import is_due, ranked
-from .rules.standing import NOTES, WORKSHOP, contradicting
+from .rules.places import vouched_for
+from .rules.standing import WORKSHOP, facts
 from .texts import refusal
 
 if TYPE_CHECKING:
@@ -158,20 +158,15 @@ class Learned:
     def standing(self, *, soft: bool) -> list[Record]:
         """The rules that are active and those that were archived; with ``soft`` the preferences."""
         signals = self.look.journal["signals"]
-        vouched = preferences.vouched_for(self.rules.journal.state) if soft else {}
+        vouched = vouched_for(self.rules.journal.state) if soft else {}
         found = []
         for row in self.look.rows:
             if row.soft is not soft:
                 continue
-            facts = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
-            if times := contradicting(row, signals).total():
-                facts += ["you contradicted it " + ("once" if times == 1 else f"{times} times")]
-            if not row.active:
-                facts += [f"archived {row.archived}" if row.archived else "", row.reason]
             how, why = self._rule_reaches(row, vouched)
             state: State = "in use" if row.active else "dismissed"
-            origin = ", ".join(fact for fact in facts if fact)
             kind: Kind = "preference" if soft else "rule"
+            origin = facts(row, signals)
             found.append(Record(row.id, kind, state, row.text, how, why, origin, row.where, row.file))
         return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from daemon.learning.playbook.points import each
-from daemon.learning.rules.preferences import those_that_count
+from daemon.learning.rules.places import those_that_count
 from harness.machine.sandbox import REPO
 from tests.learning.rules.projects import Machine
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ...learning.rules.places import Place
     from ...learning.rules.standing import Standing
     from ...paths import Paths
-    from .model import Model
+    from .reading import Model
 
 Kind = Literal["pattern", "learn", "same", "conflict", "near", "unlearn", "undo"]
 Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete", "do"]
@@ -149,8 +149,6 @@ class Outcome(Struct, frozen=True):
 
 _NO: Final = ("skip", "nothing is changed")
 _SKIP: Final = ("skip", "nothing is written")
-_LATER: Final = ("skip", "ask again next time")
-_NEVER: Final = "never suggest it again"
 _BOTH: Final[dict[str, tuple[Answer, str]]] = {"Keep both (different contexts)": ("both", "both stand")}
 _PLAIN: Final[dict[str, dict[str, tuple[Answer, str]]]] = {
     "unlearn": {
@@ -175,7 +173,8 @@ def answers(p: Proposal) -> dict[str, tuple[Answer, str]]:
     add["Add to Workshop"] = ("soft", p.kept)
     match p.kind:
         case "pattern":
-            return {**add, "Dismiss": ("dismiss", _NEVER), "Skip for now": _LATER}
+            add["Dismiss"] = ("dismiss", "never suggest it again")
+            return {**add, "Skip for now": ("skip", "ask again next time")}
         case "learn" | "same":
             return {**(dict(reversed(add.items())) if p.soft else add), "Don't add it": _SKIP}
         case "conflict":
@@ -281,9 +280,8 @@ class Decisions:
     def __init__(self, rules: LearnedRules, model: Model | None = None, host: str = "") -> None:
         """``model``: says what a text contradicts. ``host``: whose file counts, of two."""
         self.rules = rules
-        self._compare = (
-            cache(model.compare) if model is not None else None
-        )  # a question and its answer need it
+        # a question and its answer need it
+        self._compare = cache(model.compare) if model is not None else None
         self.place: Place | None = None
         self.no_place = ""
         try:
@@ -335,7 +333,7 @@ class Decisions:
         """
         match verb:
             case "learn":
-                self._refuse_unwritable(soft=args.soft)
+                self._place(soft=args.soft).document()  # before anything is asked
                 return self._about(args.text, "learn", soft=args.soft)
             case "unlearn":
                 row = meant(self.rules.look().rows, args.text, archived=args.delete)
@@ -351,15 +349,13 @@ class Decisions:
         """Do what was answered, if all that the question named still stands. ``why``: why a rule is archived.
         Where something contradicts a new rule, that is asked about first.
         """
-        if answer == "skip":
-            return Outcome("skipped for now", p.text)
-        if answer == "dismiss" and not p.signals:
-            return Outcome("not added", p.text)
-        if answer == "dismiss":
-            return _outcome("dismissed", self.rules.dismiss(p.signals), p.text)
-        if p.kind in {"conflict", "near", "unlearn"}:
+        if p.kind in {"conflict", "near", "unlearn"} and answer not in {"skip", "dismiss"}:
             self._refuse_changed(p)
         match answer:
+            case "skip":
+                return Outcome("skipped for now", p.text)
+            case "dismiss":
+                return _outcome("dismissed", self.rules.dismiss(p.signals), p.text)
             case "rule" | "soft":
                 made = self._about(p.text, "learn", soft=answer == "soft", signals=p.signals)
                 if made.kind in {"conflict", "near"}:
@@ -388,7 +384,7 @@ class Decisions:
             return replace(base, kind="same", stands=(_stands(twin),))
         if self._compare is None or not statements:
             return base
-        found, file = self._compare(text, tuple(s.text for s in statements)), self._file(soft=soft)
+        found, file = self._compare(text, tuple(s.text for s in statements)), self._place(soft=soft).name
         conflicts = [statements[at] for at in found.contradicts]
         near = [s for s in (statements[at] for at in found.same) if s.mine and s.rule and s.soft == soft]
         if conflicts:
@@ -396,9 +392,11 @@ class Decisions:
             return replace(base, kind="conflict", stands=stands)
         return replace(base, kind="near", stands=(_stands(near[0]),)) if near else base
 
-    def _file(self, *, soft: bool) -> str:
-        place = self.rules.place(soft=True) if soft else self.place
-        return place.name if place else ""
+    def _place(self, *, soft: bool) -> Place:
+        """The file for a new rule or preference. Raises ``UserError`` where there is none."""
+        if self.place is None and not soft:
+            raise UserError(self.no_place)
+        return self.rules.place(soft=True) if soft or self.place is None else self.place
 
     def _readable(self, text: str, *, soft: bool = False) -> str:
         """The text, if it can be learned and a person can be shown all of it in one line. Raises
@@ -409,13 +407,6 @@ class Decisions:
             raise UserError("this wording can't be shown as it is in a question: word it shorter and plainer")
         return text
 
-    def _refuse_unwritable(self, *, soft: bool) -> None:
-        """Raise ``UserError`` where no file could take a new rule or preference: before anything is asked."""
-        place = self.rules.place(soft=True) if soft else self.place
-        if place is None:
-            raise UserError(self.no_place)
-        place.document()
-
     def _refuse_changed(self, p: Proposal) -> None:
         look = self.rules.look()
         there = {(one_line(s.text), one_line(s.where)) for s in (*look.rows, *look.statements)}
@@ -423,9 +414,7 @@ class Decisions:
             raise UserError("what stands was changed while the person was asked: ask again")
 
     def _learn(self, p: Proposal, replaces: Sequence[str] = ()) -> Outcome:
-        place = self.rules.place(soft=True) if p.soft else self.place
-        if place is None:
-            raise UserError(self.no_place)
+        place = self._place(soft=p.soft)
         done = self.rules.learn(p.text, place, soft=p.soft, signals=p.signals, replaces=replaces)
         is_new = done.change.rules[0][0] is None
         status = "there already" if not is_new else "preference added" if p.soft else "rule added"

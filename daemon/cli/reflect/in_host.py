@@ -20,12 +20,12 @@ from msgspec.structs import replace
 
 from ...core.consent import MAX_QUESTIONS, wish
 from ...core.errors import ReflectdError, Refused, UserError
+from ...core.question import Answer
 from ..render import print_json
 from ..settings import here, look
 from ..terminal import attended
-from . import reading
 from .decisions import MOST, Decisions, Outcome, Proposal, answers, now, question, rules_of, stored
-from .model import Model
+from .reading import Model, Scan
 
 if TYPE_CHECKING:
     import argparse
@@ -93,15 +93,14 @@ class InHost(Model):
         """On its rules."""
         return Decisions(self.rules, self, self.host)
 
-    def ask(self, question: Question[T]) -> tuple[T, str] | tuple[None, str]:
+    def ask(self, question: Question[T]) -> Answer[T]:
         """The daemon asks, on its ledger and within its caps."""
         (lines,) = question.slots.values()
         try:
             found = self._request("POST", "ask", {"question": question.template, "lines": lines}, MODEL_S)
-            reply = found["reply"]
-            return (None, str(found["why"])) if reply is None else (msgspec.convert(reply, question.form), "")
+            return Answer(msgspec.convert(found["reply"], question.form | None), found["why"])
         except (ReflectdError, msgspec.ValidationError) as error:
-            return None, str(error)
+            return Answer(why=str(error))
 
     def tell(self, ask: Iterable[Proposal], done: Sequence[Json] | None = None, **more: object) -> None:
         """Print what was done, and the questions for the host's tool, some in each call; they are
@@ -166,7 +165,7 @@ def review(args: argparse.Namespace) -> int:
     read.
     """
     inside = InHost(args)
-    scan = reading.Scan(inside.rules)
+    scan = Scan(inside.rules)
     scan.all(inside.where, quiet=True)
     scan.have_read(inside, most=MOST_READ, quiet=True)
     patterns = inside.decisions().patterns()

@@ -1,53 +1,168 @@
-"""A scan of a project's past sessions for what the person typed in them: Claude Code's and Codex's files, and
-opencode's sessions, page by page, through the daemon and an opencode that is open there.
+"""Reads a project's past sessions, and has a model read the messages that a person typed there.
 
-opencode keeps its sessions in a database of its own, so only opencode reads them. Of each session come its
-human messages, each with the agent's answer before it. The place where the last scan stopped is kept as a
-cursor. The messages found so far are kept every few seconds, so an end at any time loses nothing and little
-memory is needed. A file that can't be read is told of and skipped.
+``Scan`` reads Claude Code's and Codex's files, and opencode's sessions, page by page, through the daemon and
+an opencode that is open there: only that reads its database. Of each session come its human messages, each
+with the agent's answer before it. The place where the last scan stopped is kept as a cursor. The messages
+found so far are kept every few seconds, so an end at any time loses nothing and little memory is needed. A
+file that can't be read is told of and skipped.
+
+The model is that of whoever judges, on its fast tier. ``OwnModel`` is asked on a terminal, without a daemon,
+and the person is told the cost before. Inside a host the daemon asks it (``in_host``). Without a model, or an
+answer, messages stay unread and nothing contradicts.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import secrets
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from ...core.errors import BadReply, ReflectdError, Unavailable
+from msgspec.structs import replace
+
+from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
+from ...core.question import Answer, ask
 from ...hosts.claude_code.past import files_in, folders_of, said_in
 from ...hosts.codex import past as codex
 from ...hosts.jsonl import Cursor
+from ...learning.rules import questions
 from ...learning.rules.candidates import candidate_of, for_a_model
 from ...learning.rules.candidates import said_in as said_in_session
-from ...learning.rules.questions import batches
-from ..render import count
-from ..terminal import Progress
-from .model import stands_in
+from ..render import count, money, plain
+from ..terminal import Progress, attended, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from ...core.question import Question, Texts
     from ...core.transcript import Said
     from ...learning.rules.candidates import Candidate
     from ...learning.rules.learned_rules import LearnedRules
     from ...paths import Paths
-    from .model import Model
 
 
 Json = dict[str, Any]
+T = TypeVar("T")
 KEEP_S: Final = 5.0  # between two writes
 FOUND: Final = 5_000  # texts that are held at most
-SHOW_S: Final = 0.1
 PAGE_S: Final = 90.0  # a page of long sessions takes opencode seconds
 MOST_PAGES: Final = 100_000
 OPEN_S: Final = 5.0
+WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key
 CURSOR: Final = "opencode"  # among the cursors of files, whose names are paths
 TOLD: Final = 5  # files that could not be read, by name
 SHOWN: Final = 40  # messages that nobody read yet: an agent's shell shows some 30,000 characters
 SHOWN_TEXT: Final = 300
 SHOWN_BEFORE: Final = 120
+
+
+# --- the model ------------------------------------------------------------------------------------------
+
+
+class Model(ABC):
+    """One that can be asked."""
+
+    @abstractmethod
+    def ask(self, question: Question[T]) -> Answer[T]:
+        """Never raises for what a model does."""
+
+    def compare(self, text: str, statements: Sequence[str]) -> questions.Compared:
+        """The statements that a new rule contradicts or repeats; none where no answer comes."""
+        return questions.compared(self.ask(questions.to_compare(text, statements)).reply, statements)
+
+
+class OwnModel(Model):
+    """A model API or program of the person's settings, asked by this process."""
+
+    def __init__(self, project: Path, state_dir: Path) -> None:
+        self.project, self.state_dir = project, state_dir
+
+    def ask(self, question: Question[T]) -> Answer[T]:
+        """Where a person waits for a comparison, its cost is told before, and after ``WAIT_S`` it is given
+        up.
+        """
+        waits = question.template == "contradicts"
+        try:
+            if waits:
+                name, takes = self._takes([question])
+                say(f"{name} looks for contradictions: {takes}")
+            answer = asyncio.run(asyncio.wait_for(self._ask(question), WAIT_S if waits else None))
+        except TimeoutError:
+            answer = Answer(why=f"no model answered in {WAIT_S:.0f} s")
+        except ReflectdError as error:
+            answer = Answer(why=str(error))
+        if waits and answer.why:
+            say(f"only equal texts were found: {plain(answer.why)}")
+        return answer
+
+    def estimate(self, said: Sequence[Candidate], stands: Sequence[questions.Stands]) -> str:
+        """A sentence on what reading all of these takes."""
+        parts = questions.batches(said)
+        name, takes = self._takes([questions.to_read(part, stands) for part in parts])
+        return f"{count(len(said), 'message')} for {name}: {count(len(parts), 'call')} with {takes}"
+
+    async def _ask(self, question: Question[T]) -> Answer[T]:
+        from ...api.asking import Asking
+
+        return await Asking().run(ask(replace(question, nonce=secrets.token_hex(8)), self._texts()))
+
+    def _takes(self, asked: Sequence[Question[T]]) -> tuple[str, str]:
+        """The model's name, and what these calls take. Raises ``UserError`` when no model can be asked."""
+        from ...api.asking import Asking
+        from ...engine.budget import likely_tokens
+        from ...llm.prices import estimate_usd
+
+        (provider, *_), texts = Asking().providers(), self._texts()
+        prompts = [question.prompt(texts) for question in asked]
+        tokens = sum(likely_tokens(p.system) + likely_tokens(p.text) for p in prompts)
+        vendor, model = provider.model_for(prompts[0])
+        cost = money(estimate_usd(vendor, model, tokens, sum(p.max_tokens for p in prompts)))
+        return model or provider.name, f"{tokens:,} tokens, at most {cost}"
+
+    def _texts(self) -> Texts:
+        """The prompts that count in this project."""
+        from ...clock import SystemClock
+        from ...files.prompts import TRUST_FILE, Prompts, Trust
+        from ...paths import config_file, shipped
+
+        trust = Trust(self.state_dir / TRUST_FILE, SystemClock())
+        prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
+        return prompts.templates(str(self.project)).texts
+
+
+def own_model(rules: LearnedRules) -> OwnModel | None:
+    """The model that a person at a terminal has set up; None where there is none, or nobody to tell."""
+    if not attended():
+        return None
+    from ...api.asking import Asking
+
+    try:
+        Asking().providers()
+    except UserError:
+        return None
+    return OwnModel(rules.journal.project, rules.state_dir)
+
+
+def stands_in(rules: LearnedRules) -> list[questions.Stands]:
+    """The texts that messages are compared with: the rules that stand, then what the person said or dismissed
+    before, the newest first.
+    """
+    look = rules.look()
+    found = [questions.Stands(row.text, row.id) for row in look.rows if row.active]
+    said = (s for s in look.journal["signals"] if s["type"] != "feedback")
+    found += [
+        questions.Stands(s["content"]) for s in sorted(said, key=lambda s: s["last_seen"], reverse=True)
+    ]
+    found += [questions.Stands(stone["content"]) for stone in look.journal["tombstones"]]
+    once = {each.text: each for each in reversed(found)}
+    return [each for each in found if once[each.text] is each][: questions.STANDS]
+
+
+# --- the scan ------------------------------------------------------------------------------------------
 
 
 class Scan:
@@ -86,15 +201,17 @@ class Scan:
     def have_read(self, model: Model, *, most: int = 0, quiet: bool) -> None:
         """Have the messages read that wait, and count what they teach. ``most``: how many, 0 for all."""
         waiting = for_a_model(self.book.unread())
-        parts = batches(waiting[:most] if most else waiting)
+        parts = questions.batches(waiting[:most] if most else waiting)
         progress = Progress(0 if quiet else len(parts))
         try:
             for done, part in enumerate(parts):
                 progress.show(done, "asking")
-                readings, why = model.read(part, stands_in(self.rules))
+                stands = stands_in(self.rules)
+                answer = model.ask(questions.to_read(part, stands))
+                readings = questions.readings(answer.reply, stands, len(part))
                 self._told += self.book.keep({}, {part[at].key: r for at, r in readings.items()}).told
-                if why:
-                    self._told.append(f"not all was read: {why}")
+                if answer.why:
+                    self._told.append(f"not all was read: {answer.why}")
                     return
         finally:
             progress.clear()
@@ -119,14 +236,9 @@ class Scan:
 
     def _keep(self) -> None:
         """Keep what was found so far."""
-        found, fresh = dict(self._found), dict(self._fresh)
-        self._told += self.book.keep(found, cursors=fresh).told
+        self._told += self.book.keep(dict(self._found), cursors=dict(self._fresh)).told
         # only now: an interrupt before it leaves them for the next time
         self._found, self._fresh, self._kept = {}, {}, time.monotonic()
-
-    def _keep_sometimes(self) -> None:
-        if time.monotonic() - self._kept >= KEEP_S or len(self._found) >= FOUND:
-            self._keep()
 
     def _take(self, said: Said, file: str) -> None:
         self.messages += 1
@@ -138,17 +250,16 @@ class Scan:
         """The next scan goes on at this cursor."""
         self.read += sessions
         self._cursors[name] = self._fresh[name] = cursor
-        self._keep_sometimes()
+        if time.monotonic() - self._kept >= KEEP_S or len(self._found) >= FOUND:
+            self._keep()
 
     # --- files -------------------------------------------------------------------------------------------
 
     def _files(self, paths: list[Path], *, quiet: bool) -> None:
-        progress, shown = Progress(0 if quiet else len(paths)), time.monotonic()
+        progress = Progress(0 if quiet else len(paths))
         try:
             for done, path in enumerate(paths):
-                if time.monotonic() - shown >= SHOW_S:
-                    progress.show(done, path.name)
-                    shown = time.monotonic()
+                progress.show(done, path.name)
                 try:
                     self._file(path)
                 except (ReflectdError, OSError, RecursionError) as e:

@@ -15,8 +15,7 @@ from ...redact import redact
 from ..render import Paint, count, place, plain, print_json
 from ..terminal import Choice, asked, attended, choose, entered, say
 from .decisions import Decisions, Outcome, answers, cut, lines, one_line, rules_of
-from .model import own_model, stands_in
-from .reading import Scan
+from .reading import Scan, own_model, stands_in
 
 if TYPE_CHECKING:
     import argparse

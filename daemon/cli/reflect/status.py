@@ -14,8 +14,8 @@ from msgspec import to_builtins
 
 from ...learning.rules.candidates import quotes_of
 from ...learning.rules.journal import is_due, ranked
-from ...learning.rules.standing import CONTRADICTED, NOTES, contradicting
-from ..render import Paint, clock, count, place, plain, print_json, short, times
+from ...learning.rules.standing import CONTRADICTED, contradicting, facts, in_words
+from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import say, show
 from .decisions import rules_of
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 CHANGES: Final = 10
 _SHOWN: Final = frozenset({"number", "at", "what", "why", "by", "file", "undoes"})
+_ROW: Final = ("id", "text", "active", "file", "line", "learned", "archived", "reason", "note")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,11 +58,15 @@ def run(args: argparse.Namespace) -> int:
         ("not often enough yet", "waiting"),
         ("praise and blame, which make no rule", "feedback"),
     ):
-        lines += ["", paint(heading, "bold")] if found[part] else []
-        for signal in found[part]:
-            lines += _pattern(signal, paint)
+        lines += _part(heading, (_pattern(signal, paint) for signal in found[part]), paint)
     show(lines + worn_lines(look, paint), pager=not args.no_pager)
     return 0
+
+
+def _part(heading: str, rows: Iterable[list[str]], paint: Paint) -> list[str]:
+    """The lines of these rows below a heading; none without rows."""
+    lines = [line for row in rows for line in row]
+    return ["", paint(heading, "bold"), *lines] if lines else []
 
 
 def summary(book: ProjectJournal, journal: Journal) -> Json:
@@ -103,23 +108,14 @@ def _pattern(signal: Mapping[str, Any], paint: Paint) -> list[str]:
 
 def worn_lines(look: Look, paint: Paint) -> list[str]:
     """The rules that were contradicted often enough to suggest unlearning them."""
-    signals = look.journal["signals"]
-    worn = [row for row in look.rows if contradicting(row, signals).total() >= CONTRADICTED]
-    lines = ["", paint("perhaps to be unlearned", "bold")] if worn else []
-    for row in worn:
-        lines += paint.row(f"  {row.id}  ", short(row.text, 300)) + _against(row, look, paint)
-    return lines
-
-
-def _against(row: Standing, look: Look, paint: Paint) -> list[str]:
-    """How often a rule was contradicted, for a person."""
-    by = contradicting(row, look.journal["signals"])
-    if not by:
-        return []
-    said = f"you contradicted it {times(by.total())} ({', '.join(short(name, 40) for name in list(by)[:3])})"
-    worn = by.total() >= CONTRADICTED
-    said += f": reflectd reflect unlearn {row.id}" if worn else ""
-    return paint.row("      ", paint(said, "yellow" if worn else "dim"))
+    lines = list[str]()
+    for row in look.rows:
+        by = contradicting(row, look.journal["signals"])
+        if by.total() >= CONTRADICTED:
+            said = f"{in_words(by)}: reflectd reflect unlearn {row.id}"
+            lines += paint.row(f"  {row.id}  ", short(row.text, 300))
+            lines += paint.row("      ", paint(said, "yellow"))
+    return ["", paint("perhaps to be unlearned", "bold"), *lines] if lines else []
 
 
 # --- the history --------------------------------------------------------------------------------
@@ -154,26 +150,18 @@ def history(args: argparse.Namespace) -> int:
         ("active preferences", [row for row in look.rows if row.active and row.soft]),
         ("archived", [row for row in look.rows if not row.active]),
     ):
-        lines += ["", paint(heading, "bold")] if part else []
-        for row in part:
-            lines += _row_lines(row, look, paint)
-    lines += ["", paint("your own words among them", "bold")] if look.by_hand else []
-    for line in look.by_hand:
-        lines += paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})")
-    lines += ["", paint("changes", "bold")] if changes else []
-    for change in changes[:CHANGES]:
-        lines += _change(change, paint, undone=change.number in gone)
-    show(lines, pager=not args.no_pager)
+        lines += _part(heading, (_row_lines(row, look, paint) for row in part), paint)
+    own = (paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})") for line in look.by_hand)
+    made = (_change(change, paint, undone=change.number in gone) for change in changes[:CHANGES])
+    lines += _part("your own words among them", own, paint) + _part("changes", made, paint)
+    show(lines + worn_lines(look, paint), pager=not args.no_pager)
     return 0
 
 
 def _row_lines(row: Standing, look: Look, paint: Paint) -> list[str]:
-    """A rule for a person: what it says, where, and since when."""
-    facts = [row.where, f"learned {row.learned}" if row.learned else ""]
-    if not row.active:
-        facts += [f"archived {row.archived}" if row.archived else "", row.reason]
-    told = ", ".join(short(fact, 200) for fact in (*facts, NOTES[row.note]) if fact)
-    return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({told})") + _against(row, look, paint)
+    """A rule for a person: its text, its place, and its story."""
+    about = f"{row.where}, {facts(row, look.journal['signals'])}".removesuffix(", ")
+    return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({short(about, 600)})")
 
 
 def _change(change: Change, paint: Paint, *, undone: bool) -> list[str]:
@@ -187,16 +175,8 @@ def row_object(row: Standing, look: Look) -> Json:
     """A rule for a script."""
     by = contradicting(row, look.journal["signals"])
     return {
-        "id": row.id,
-        "text": row.text,
-        "active": row.active,
+        **{name: getattr(row, name) for name in _ROW},
         "target": "workshop_preference" if row.soft else "claude_md",
-        "file": row.file,
-        "line": row.line,
-        "learned": row.learned,
-        "archived": row.archived,
-        "reason": row.reason,
-        "note": row.note,
         "source_signals": list(row.sources),
         "contradicted": by.total(),
         "contradicted_by": list(by),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...files.prompts import Trust
     from ...learning.playbook.project_playbook import ProjectPlaybook
-    from ...learning.rules.preferences import Preference
+    from ...learning.rules.places import Preference
     from ...learning.state import ReflectState
     from ..render import Style
 
@@ -251,7 +251,7 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
     """Show what nobody vouches for yet, and ask. Raises ``Unavailable``."""
     from ...clock import SystemClock
     from ...files.safe import alone
-    from ...learning.rules.preferences import vouch
+    from ...learning.rules.places import vouch
     from ...learning.state import ReflectState
 
     state = ReflectState(state_dir, folder)
@@ -323,7 +323,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
     from ...core.given import known_as
     from ...files.safe import alone
     from ...learning.rules.learned_rules import changes_of, entries
-    from ...learning.rules.preferences import vouched_for
+    from ...learning.rules.places import vouched_for
     from ...learning.state import ReflectState
 
     state = ReflectState(state_dir, folder)
@@ -339,7 +339,7 @@ def _forget_preferences(folder: Path, state_dir: Path) -> int:
 
 
 def _unknown(folder: Path, state: ReflectState) -> tuple[list[Preference], str]:
-    from ...learning.rules.preferences import those_that_count
+    from ...learning.rules.places import those_that_count
 
     try:
         return [each for each in those_that_count(folder, state) if not each.known], ""

@@ -29,7 +29,7 @@ from ...store.retention import old
 from ..playbook.project_playbook import rules_of
 from ..state import ReflectState
 from . import questions
-from .preferences import those_that_count
+from .places import those_that_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

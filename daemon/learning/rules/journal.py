@@ -30,6 +30,8 @@ Status = Literal["pending", "promoted", "dismissed"]
 Target = Literal["claude_md", "workshop_preference"]
 Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 """An entry of the journal before and after a change."""
+Turn = tuple[str, str, str]
+"""The id of a signal, its status before a change and after it."""
 VERSION: Final = "1.0"
 SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
 SIGNAL_ID: Final = re.compile(r"\Asig-(?:(\d{8})-)?(\d{3,9})\Z")
@@ -279,21 +281,21 @@ def archived(rule: Entry, *, reason: str, day: str) -> Entry:
     return {**rule, "active": False, "archived_at": day, "reason": reason}
 
 
-def becoming(journal: Journal, names: Iterable[str], status: Status) -> tuple[tuple[str, str, str], ...]:
-    """The change of status of these signals, as ``put`` takes it. Raises ``UserError``."""
-    return tuple((name, signal_named(journal, name)["status"], status) for name in names)
+def becoming(journal: Journal, names: Iterable[str], status: Status) -> list[Turn]:
+    """The change of status of these signals. Raises ``UserError``."""
+    return [(name, signal_named(journal, name)["status"], status) for name in names]
 
 
-def put(journal: Journal, pairs: Sequence[Pair], signals: Sequence[tuple[str, str, str]], day: str) -> None:
-    """Give each entry its state after a change, and signals their status (id, before, after). One that is
-    dismissed is buried, and one that is not any more is dug up.
+def put(journal: Journal, pairs: Sequence[Pair], turns: Sequence[Turn], day: str) -> None:
+    """Give each entry its state after a change, and signals their status. A dismissed one is buried, one that
+    is not any more is dug up.
     """
     rules: list[Entry] = journal["learned_rules"]
     for before, after in pairs:
         name = (after or before or {}).get("id")
         at = next((i for i, entry in enumerate(rules) if entry["id"] == name), len(rules))
         rules[at : at + 1] = [dict(after)] if after else []
-    for name, was, now in signals:
+    for name, was, now in turns:
         for signal in journal["signals"]:
             if signal["id"] == name and signal["status"] == was:
                 signal["status"] = now

@@ -130,7 +130,7 @@ class ProjectJournal:
         if problem and os.path.lexists(self.path):
             aside = set_aside(self.path, str(now))
             draft.told.append(f"{problem}; it is kept as {aside.name}, and a new one was begun")
-        self._make_folder()
+        make_place(self.path.parent, ignored=True)
         # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
         stones = {stone["content"]: stone for stone in draft.journal["tombstones"]}
         if stones != self.state.load("tombstones"):
@@ -147,17 +147,6 @@ class ProjectJournal:
             if isinstance(stone, dict) and isinstance(stone.get("content"), str):
                 journal["tombstones"] += [] if stone["content"] in there else [stone]
         return journal
-
-    def _make_folder(self) -> None:
-        folder = self.path.parent
-        try:
-            if folder.name == ".reflection":
-                make_reflection(folder)
-            elif not folder.is_dir():  # one that is there may be tracked
-                make_folder(folder)
-                write_atomic(folder / ".gitignore", "*\n", mode=None, durable=False)
-        except OSError as error:
-            raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
     # --- what a person typed -----------------------------------------------------------------------------
 
@@ -235,6 +224,19 @@ def _counted(adding: Adding, candidate: Candidate, reading: Reading) -> Candidat
     worded = Reading(reading.type, text, reading.severity, reading.against)
     (became,) = {adding.add(worded, at) for at in candidate.seen}
     return replace(candidate, became=became)
+
+
+def make_place(folder: Path, *, ignored: bool = False) -> None:
+    """Make a folder of the project. ``ignored``: git ignores one that is new. Raises ``Unavailable``."""
+    try:
+        if folder.name == ".reflection":
+            make_reflection(folder)
+        elif not folder.is_dir():  # one that is there may be tracked
+            make_folder(folder)
+            if ignored:
+                write_atomic(folder / ".gitignore", "*\n", mode=None, durable=False)
+    except OSError as error:
+        raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
 
 def place(project: Path) -> Path:

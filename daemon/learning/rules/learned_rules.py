@@ -9,29 +9,25 @@ another's rules never are. Nobody is asked here: the caller knows that a person 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ...core.errors import Unavailable, UserError, words
-from ...files.safe import make_folder
-from ...files.verdict import make_reflection
+from ...core.errors import Unavailable, UserError
+from ...files.project import find_program
 from ...redact import redact
 from ..playbook.project_playbook import ProjectPlaybook
 from ..revisions import Revision, RevisionsOf, digest, undo_of
 from ..texts import refusal
-from . import places, preferences
-from .journal import Pair, archived, becoming, highest, put, rule_named, same
-from .journal_file import ProjectJournal
-from .section import Document, Rule, checked, joined
+from .journal import Pair, Turn, archived, becoming, highest, put, rule_named, same
+from .journal_file import ProjectJournal, make_place
+from .places import WorkshopRefused, every, for_preferences, for_rules, tell_workshop, vouch
+from .section import Document, Rule, checked
 from .standing import WORKSHOP, Standing, by_hand, matched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...core.ports import Clock
     from ..state import ReflectState
     from .journal import Entry, Journal
@@ -40,23 +36,19 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "changes"  # in the project's folder of the state
 Files = list[tuple["Place", Document]]
+Write = tuple["Place", bytes | None, str]
+"""A file, its new bytes (None removes it), and the digest of those that they were made from."""
 
 
 class Change(Revision, frozen=True):
-    """One change. ``file``: its path from the project, "" where none was changed. ``soft``: of preferences.
-    ``rules``: each entry of the journal before and after it. ``signals``: id, status before, status after.
+    """One change. ``file``: its path from the project, "" where none was changed. ``rules``: entries of the
+    journal before and after it.
     """
 
     noun: ClassVar[str] = "change"
     file: str = ""
-    soft: bool = False
     rules: tuple[Pair, ...] = ()
-    signals: tuple[tuple[str, str, str], ...] = ()
-
-    @property
-    def is_new(self) -> bool:
-        """Says whether it brought a rule in."""
-        return any(after and not before for before, after in self.rules)
+    signals: tuple[Turn, ...] = ()
 
 
 Changes = RevisionsOf[Change]
@@ -141,17 +133,15 @@ class LearnedRules:
         """The file that a new rule goes to. ``host``: the one whose file counts, where two could have it.
         Raises ``UserError``, and ``Unavailable``.
         """
-        if soft:
-            return places.for_preferences(self.project)
-        return places.for_rules(self.project, self.env, host)
+        return for_preferences(self.project) if soft else for_rules(self.project, self.env, host)
 
     def workshop(self) -> str | None:
         """Workshop's command, where it is installed."""
-        return preferences.workshop(self.project, self.env)
+        return find_program(WORKSHOP, self.env, Path(os.path.realpath(self.project)))
 
     def marks(self) -> dict[str, str]:
         """The digest of each file that has rules or preferences, by its name. Raises ``Unavailable``."""
-        return {place.name: _mark(doc) for place, doc in self._files()[0]}
+        return {place.name: digest(doc.data) for place, doc in self._files()[0]}
 
     def check(self, text: str, *, soft: bool = False) -> str:
         """The text on one line. Raises ``UserError`` for one that can't be learned."""
@@ -201,21 +191,20 @@ class LearnedRules:
             }
             name = entry["id"]
             what = f"learned {name}" + (f" in place of {', '.join(replaces)}" if replaces else "")
-            status = becoming(draft.journal, signals, "promoted")
-            change = Change(0, 0, what, by=by, soft=soft, rules=((None, entry),), signals=status)
+            turns, pairs = becoming(draft.journal, signals, "promoted"), list[Pair]([(None, entry)])
             if soft and not replaces and self._keeps_in_workshop(entry, draft):
-                return self._apply(draft, change)
-            mark, doc, pairs = self._as_seen(place, seen, files), place.document(), [*change.rules]
+                return self._apply(draft, what, pairs, turns, by=by)
+            mark, doc = self._as_seen(place, seen, files), place.document()
             for old in replaces:
                 row, reason = _mine(rows, old), f"replaced by {name}"
                 doc = Document(doc.archive(_line(doc, row), day, reason), doc.form)
                 before = rule_named(draft.journal, old)
                 pairs.append((before, archived(before, reason=reason, day=day)))
             if soft:
-                preferences.vouch(self.journal.state, [text], self._clock.now_ms())
-                _make_folder(place.path.parent)
-            data = doc.append(name, text, day)
-            return self._apply(draft, replace(change, rules=tuple(pairs)), place, data, mark)
+                vouch(self.journal.state, [text], self._clock.now_ms())
+                make_place(place.path.parent)
+            write = place, doc.append(name, text, day), mark
+            return self._apply(draft, what, pairs, turns, write, by=by)
 
     def unlearn(
         self,
@@ -233,17 +222,16 @@ class LearnedRules:
             row, day = _mine(rows, name), self.journal.day()
             if not row.active and not delete:
                 raise UserError(f"{name} is archived already")
-            before = rule_named(draft.journal, name)
-            after = None if delete else archived(before, reason=reason, day=day)
-            what = f"{'removed' if delete else 'archived'} {name}"
-            change = Change(0, 0, what, reason, by, soft=row.soft, rules=((before, after),))
+            before, what = rule_named(draft.journal, name), f"{'removed' if delete else 'archived'} {name}"
+            pairs = [(before, None if delete else archived(before, reason=reason, day=day))]
+            write = None
             if row.rule is None:
                 draft.told += ["Workshop keeps it until you remove it there"] * (row.file == WORKSHOP)
-                return self._apply(draft, change)
-            place, doc = next((p, doc) for p, doc in files if p.name == row.file)
-            mark = self._as_seen(place, seen, files)
-            data = doc.remove(row.rule) if delete else doc.archive(row.rule, day, reason)
-            return self._apply(draft, change, place, data, mark)
+            else:
+                place, doc = _file_of(row, files)
+                data = doc.remove(row.rule) if delete else doc.archive(row.rule, day, reason)
+                write = place, data, self._as_seen(place, seen, files)
+            return self._apply(draft, what, pairs, (), write, why=reason, by=by)
 
     def reword(self, name: str, text: str, *, signals: Sequence[str] = ()) -> Done:
         """Give a rule another text in its place (FR5). ``signals``: whose wish that was."""
@@ -253,22 +241,21 @@ class LearnedRules:
             text = self.check(text, soft=row.soft)
             if row.rule is None or not row.active:
                 raise UserError(f"{name} stands in no file that could be changed")
-            place, doc = next((p, doc) for p, doc in files if p.name == row.file)
             if row.soft:
-                preferences.vouch(self.journal.state, [text], self._clock.now_ms())
-            change = _sourced(draft.journal, row, f"reworded {name}", signals, content=text)
-            return self._apply(draft, change, place, doc.reword(row.rule, text), _mark(doc))
+                vouch(self.journal.state, [text], self._clock.now_ms())
+            place, doc = _file_of(row, files)
+            write = place, doc.reword(row.rule, text), digest(doc.data)
+            return self._sourced(draft, row, f"reworded {name}", signals, write, content=text)
 
     def dismiss(self, names: Sequence[str], *, by: str = "you") -> Done:
         """Never suggest these signals again."""
         with self.journal.change() as draft:
             self._settle(draft.journal)
-            signals = becoming(draft.journal, names, "dismissed")
-            for name, was, _ in signals:
+            turns = becoming(draft.journal, names, "dismissed")
+            for name, was, _ in turns:
                 if was != "pending":
                     raise UserError(f"{name} is {was} already: nothing was changed")
-            change = Change(0, 0, f"dismissed {', '.join(names)}", by=by, signals=signals)
-            return self._apply(draft, change)
+            return self._apply(draft, f"dismissed {', '.join(names)}", (), turns, by=by)
 
     def undo(self, number: int = 0, *, by: str = "you") -> Done:
         """Take a change back (0: the newest that nobody undid): in its file only while that is as the change
@@ -277,28 +264,26 @@ class LearnedRules:
         with self.journal.change() as draft:
             files, _ = self._now(draft)
             change = self.changes.wanted(number)
-            pairs = tuple((after, before) for before, after in change.rules)
+            pairs = [(after, before) for before, after in change.rules]
+            turns = [(name, now, was) for name, was, now in change.signals]
             _refuse_later(draft.journal, pairs)
-            signals = tuple((name, now, was) for name, was, now in change.signals)
-            what, undoes = undo_of(change), change.number
-            back = Change(0, 0, what, by=by, undoes=undoes, soft=change.soft, rules=pairs, signals=signals)
-            if not change.file:
-                if any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
-                    draft.told.append("Workshop is not told: `workshop preferences` shows what it keeps")
-                return self._apply(draft, back)
-            every = [*(place for place, _ in files), self.place(soft=change.soft)]
-            place = next((place for place in every if place.name == change.file), None)
-            if place is None:
-                raise UserError(f"{change.file} is no file for rules any more: nothing was undone")
-            among = [c for c in self.changes.all() if c.file == change.file]
-            self.changes.refuse_edited(change, digest(place.read()), place.path, among)
-            return self._apply(draft, back, place, self.changes.before(change), change.after)
+            write = None
+            if change.file:
+                place = next((place for place, _ in files if place.name == change.file), None) or self.place()
+                if place.name != change.file:
+                    raise UserError(f"{change.file} is no file for rules any more: nothing was undone")
+                among = [c for c in self.changes.all() if c.file == change.file]
+                self.changes.refuse_edited(change, digest(place.read()), place.path, among)
+                write = place, self.changes.before(change), change.after
+            elif any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
+                draft.told.append("Workshop is not told: `workshop preferences` shows what it keeps")
+            return self._apply(draft, undo_of(change), pairs, turns, write, by=by, undoes=change.number)
 
     # --- how a change is made whole ----------------------------------------------------------------------
 
     def _files(self) -> tuple[Files, list[str]]:
         """Every file that has rules or preferences, or may have, and the problems of the others."""
-        known, problems = places.every(self.project, self.env)
+        known, problems = every(self.project, self.env)
         files: Files = []
         for place in known:
             try:
@@ -336,21 +321,27 @@ class LearnedRules:
     def _apply(
         self,
         draft: Draft,
-        change: Change,
-        place: Place | None = None,
-        data: bytes | None = None,
-        made_from: str = "",
+        what: str,
+        pairs: Sequence[Pair],
+        turns: Sequence[Turn],
+        write: Write | None = None,
+        *,
+        why: str = "",
+        by: str = "you",
+        undoes: int = 0,
     ) -> Done:
-        """Keep a change, replace the file by ``data`` (None: remove it), and bring the journal after it.
-        ``made_from``: the mark of the file that ``data`` was made from.
-        """
-        change = replace(change, at=self._clock.now_ms(), file=place.name if place else "")
-        if place is None:
+        """Keep a change, replace its file, and bring the journal after it."""
+        now, name = self._clock.now_ms(), write[0].name if write else ""
+        change = Change(
+            0, now, what, why, by, undoes=undoes, file=name, rules=tuple(pairs), signals=tuple(turns)
+        )
+        if write is None:
             change = self.changes.note(change)
         else:
-            change = self.changes.keep(change, data, file=place.path, made_from=made_from)
-        put(draft.journal, change.rules, change.signals, self.journal.day())
-        rule = next((after or before or {} for before, after in change.rules), {})
+            place, data, mark = write
+            change = self.changes.keep(change, data, file=place.path, made_from=mark)
+        put(draft.journal, pairs, turns, self.journal.day())
+        rule = next((after or before or {} for before, after in pairs), {})
         return Done(change, rule, draft.told)
 
     def _highest(self, rows: Sequence[Standing]) -> int:
@@ -365,8 +356,8 @@ class LearnedRules:
         if program is None:
             return False
         try:
-            preferences.tell_workshop(program, self.project, entry["content"])
-        except preferences.WorkshopRefused as error:
+            tell_workshop(program, self.project, entry["content"])
+        except WorkshopRefused as error:
             draft.told.append(f"{error}. It is kept in {entry['file']} instead")
             return False
         entry["file"] = WORKSHOP
@@ -377,11 +368,26 @@ class LearnedRules:
         if not signals or not row.mine:
             raise UserError(f"{row.id} in {row.file} says that already: {row.text}")
         what = f"{row.id} says already what {', '.join(signals)} {'asks' if len(signals) == 1 else 'ask'} for"
-        return self._apply(draft, _sourced(draft.journal, row, what, signals))
+        return self._sourced(draft, row, what, signals)
+
+    def _sourced(
+        self,
+        draft: Draft,
+        row: Standing,
+        what: str,
+        signals: Sequence[str],
+        write: Write | None = None,
+        **more: str,
+    ) -> Done:
+        """Make these signals sources of a rule. ``more``: fields of its entry that change."""
+        before = rule_named(draft.journal, row.id)
+        sources = list(dict.fromkeys([*before["source_signals"], *signals]))
+        pair = (before, {**before, **more, "source_signals": sources})
+        return self._apply(draft, what, [pair], becoming(draft.journal, signals, "promoted"), write)
 
     def _as_seen(self, place: Place, seen: str | None, files: Files) -> str:
         """The mark of the file, if it is as the person saw it, or only reflectd changed it since."""
-        now = next((_mark(doc) for other, doc in files if other.path == place.path), "")
+        now = next((digest(doc.data) for other, doc in files if other.path == place.path), "")
         for change in reversed(self.changes.all()):
             if change.file == place.name and change.before == seen and seen != now:
                 seen = change.after
@@ -390,18 +396,8 @@ class LearnedRules:
         return now
 
 
-def _mark(doc: Document) -> str:
-    return digest(joined(doc.lines))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        if folder.name == ".reflection":
-            make_reflection(folder)
-        else:
-            make_folder(folder)
-    except OSError as error:
-        raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
+def _file_of(row: Standing, files: Files) -> tuple[Place, Document]:
+    return next((place, doc) for place, doc in files if place.name == row.file)
 
 
 def _refuse_later(journal: Journal, pairs: Sequence[Pair]) -> None:
@@ -433,11 +429,3 @@ def _line(doc: Document, row: Standing) -> Rule:
     if line is None:
         raise UserError(f"{row.id} does not stand in this file: nothing was changed")
     return line
-
-
-def _sourced(journal: Journal, row: Standing, what: str, signals: Sequence[str], **more: str) -> Change:
-    """The change that makes these signals sources of a rule. ``more``: fields of its entry that change."""
-    before = rule_named(journal, row.id)
-    sources = list(dict.fromkeys([*before["source_signals"], *signals]))
-    pair = (before, {**before, **more, "source_signals": sources})
-    return Change(0, 0, what, soft=row.soft, rules=(pair,), signals=becoming(journal, signals, "promoted"))

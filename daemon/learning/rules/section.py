@@ -272,7 +272,7 @@ class Document:
     """A file with such a section, or without one yet. Raises ``UserError`` for what is no UTF-8 text."""
 
     def __init__(self, data: bytes, form: Form = RULES) -> None:
-        self.form = form
+        self.data, self.form = data, form
         self.lines = scan(decoded(data))
         self._sections = self._find()
         self._parts = [part for section in self._sections for part in self._divide(*section)]

@@ -177,3 +177,19 @@ def contradicting(row: Standing, signals: Iterable[Mapping[str, Any]]) -> Counte
         if later and signal["status"] != "dismissed" and signal["type"] != "feedback":
             found[signal["id"]] = signal["occurrences"] if signal["first_seen"] > row.learned else 1
     return found
+
+
+def facts(row: Standing, signals: Iterable[Mapping[str, Any]]) -> str:
+    """In words: since when it stands, whose it is, how often the person contradicted it, how it ended."""
+    found = [f"learned {row.learned}" if row.learned else "", NOTES[row.note]]
+    found.append(in_words(contradicting(row, signals)))
+    if not row.active:
+        found += [f"archived {row.archived}" if row.archived else "", row.reason]
+    return ", ".join(fact for fact in found if fact)
+
+
+def in_words(contradicted: Counter[str]) -> str:
+    """The result of ``contradicting`` for a person, "" where there is none."""
+    times = contradicted.total()
+    often = f"{'once' if times == 1 else f'{times} times'} ({', '.join(list(contradicted)[:3])})"
+    return f"you contradicted it {often}" if times else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from daemon.learning.rules.preferences import those_that_count
+from daemon.learning.rules.places import those_that_count
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.learning.state import ReflectState
 from tests.cli.reflect.person import at_a_terminal

@@ -9,17 +9,18 @@ import psutil
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.learning.rules.places import for_preferences
-from daemon.learning.rules.preferences import (
+from daemon.learning.rules.learned_rules import LearnedRules
+from daemon.learning.rules.places import (
     Preference,
     WorkshopRefused,
+    for_preferences,
     tell_workshop,
     those_that_count,
     vouch,
-    workshop,
 )
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.learning.state import ReflectState
+from daemon.testing import FakeClock
 from harness.machine.waiting import wait_until
 
 
@@ -77,7 +78,8 @@ def test_workshop_runs_without_a_shell_in_the_project(project: Path, tmp_path: P
         str(project), "[--workspace]", "[.claude/memory]", "[preference]", "[Prefer $(touch x); `y` | z]",
         "[--category]", "[reflect]",
     ]  # fmt: skip
-    assert workshop(project, {"PATH": str(tmp_path)}) == command
+    rules = LearnedRules(project, tmp_path / "state", FakeClock(), {"PATH": str(tmp_path)})
+    assert rules.workshop() == command
 
 
 def test_workshop_says_no_or_nothing(project: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from daemon.files.safe import alone
 from daemon.learning.rules.feature import HEADING
 from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
-from daemon.learning.rules.preferences import vouch
+from daemon.learning.rules.places import vouch
 from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.store import injections
 from daemon.testing import FakeClock, ScriptedLLM
