@@ -97,8 +97,7 @@ class Record(Struct, frozen=True):
 
     def route(self, *, yes: bool) -> tuple[str, str, Json] | None:
         """The daemon's route that takes a person's word on it: feature, name and body; None where it stands
-        in
-        files alone.
+        in files alone.
         """
         if self.kind == "lesson":
             return "memory", "settle", {"ids": [self.key], "yes": yes}
@@ -290,8 +289,7 @@ def _session(text: tables.Text) -> str:
 
 def settle(rules: LearnedRules, r: Record, *, yes: bool, by: str = "you") -> None:
     """The part of a person's word on a point that is written into files; ``Record.route`` names the other
-    part,
-    which comes first. Raises ``UserError`` when the text was edited since, and ``Unavailable``.
+    part, which comes first. Raises ``UserError`` when the text was edited since, and ``Unavailable``.
     """
     if r.kind == "lesson" or (r.key and yes):
         return

@@ -176,11 +176,11 @@ def quarantine(
     )
 
 
-def settle(text: Text, state: State, at: int, proof: str) -> Statement:
+def settle(text: Text, state: State, proof: str) -> Statement:
     """It was confirmed or dismissed. A dismissed text is never learned again."""
     return (
-        "UPDATE learned SET state = ?, settled = ?, origin = ? WHERE id = ? AND state = 'quarantined'",
-        [(state, at, _encode(_Origin(text.why, proof)), text.id)],
+        "UPDATE learned SET state = ?, origin = ? WHERE id = ? AND state = 'quarantined'",
+        [(state, _encode(_Origin(text.why, proof)), text.id)],
     )
 
 

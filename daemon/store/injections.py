@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..core.offers import Composed
     from .db import Statement
     from .readonly import Reads
@@ -37,14 +35,6 @@ def give(session: str, moment: str, at: int, found: Composed, call: str = "") ->
             (session, o.id, o.kind, o.directory, o.name, moment, at, o.heading, o.text, call)
             for o in found.offers
         ],
-    )
-
-
-def cite(session: str, names: Iterable[str]) -> Statement:
-    """The session cited these points."""
-    return (
-        "UPDATE injections SET cited = 1 WHERE session = ? AND kind = 'point' AND name = ?",
-        [(session, name) for name in names],
     )
 
 

@@ -67,7 +67,7 @@ async def test_a_text_is_kept_once_and_a_dismissed_one_stays_away(db: Database) 
     await db.commit(add, add)
     (text,) = tables.texts(db, "/p")
     assert (text.text, text.replaces, text.why) == ("Use pathlib.", ("pat-001",), "why")
-    await db.commit(tables.settle(text, "dismissed", NOW, "a no"))
+    await db.commit(tables.settle(text, "dismissed", "a no"))
     assert tables.confirmed(db, "/p") == set()
     await db.commit(add)
     assert tables.texts(db, "/p") == []

@@ -126,19 +126,16 @@ def checked(e: Episode) -> Episode:
     """
     if not -1 <= e.reward <= 1:
         raise BadReply("its reward is no number from -1 to 1")
-    texts: dict[str, Any] = {
-        name: redact(getattr(e, name))
-        for name in ("query", "problem", "lesson", "reflection", "proof", "author", "session", "turn", "task")
-    }
-    lists = {
-        name: tuple(redact(text[:ITEM]) for text in getattr(e, name)[:LISTED])
-        for name in ("triggers", "cites", "files")
-    }
-    lesson, problem = shortened(texts["lesson"]), shortened(texts["problem"])
+    kept: dict[str, Any] = {}
+    for name, value in msgspec.structs.asdict(e).items():
+        if isinstance(value, tuple):
+            kept[name] = tuple(redact(text[:ITEM]) for text in value[:LISTED])
+        elif isinstance(value, str) and name not in {"id", "project", "state"}:
+            kept[name] = redact(value)
+    lesson, problem = shortened(kept["lesson"]), shortened(kept["problem"])
     if why := refusal(lesson):
         raise BadReply(f"this lesson may not be kept: {why}")
-    kept = {"lesson": lesson, "problem": "" if refusal(problem) else problem}
-    return replace(e, **texts | lists | kept)
+    return replace(e, **kept | {"lesson": lesson, "problem": "" if refusal(problem) else problem})
 
 
 def shortened(text: str, most: int = CHARS) -> str:

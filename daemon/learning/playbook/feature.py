@@ -257,7 +257,7 @@ class Playbook(Feature):
             raise BadReply(f"text {text.id} may not be offered to agents: {why}")
         word = "a person's word" + (" in the dashboard" if asked.by == "dashboard" else "")
         state: tables.State = "confirmed" if yes else "dismissed"
-        statements = [tables.settle(text, state, self._world.clock.now_ms(), word)]
+        statements = [tables.settle(text, state, word)]
         if yes:
             await asyncio.to_thread(self.book(text.directory).approve, [text.text])
             change = Change(operations=(_confirmed(text),))
@@ -422,8 +422,7 @@ class Playbook(Feature):
             tables.drop_cases(job.key, answered.turns),
             *(tables.tag(project, t.name, s.id, t.tag, now, t.rationale) for t in counts),
             *(tables.quarantine(project, op.section, op.text, s.id, now, op.why, op.names) for op in new),
-            *(tables.settle(t, "confirmed", now, cites) for t, cites in shown_true),
-            injections.cite(s.id, cited),
+            *(tables.settle(t, "confirmed", cites) for t, cites in shown_true),
             tables.count(project, "stretches"),
         ]
         world.log.info(
