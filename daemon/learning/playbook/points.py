@@ -37,7 +37,7 @@ from ...core.given import folded
 from ..texts import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 Point = dict[str, Any]
 Playbook = dict[str, Any]
@@ -406,25 +406,24 @@ class Skip(ValueError):
 
 def apply(playbook: Playbook, operations: object) -> tuple[Playbook, list[str]]:
     """A copy of the playbook with the operations applied in their order, and why some were skipped."""
-    changed, skipped = copy(playbook), list[str]()
+    changed = copy(playbook)
     names = names_of(changed)
-    for label, raw in _numbered(operations, skipped):
-        try:
-            carry_out(changed, operation(raw, changed), names)
-        except Skip as e:
-            skipped.append(f"{label} is skipped: {e}")
-    return changed, skipped
+    return changed, _in_order(operations, lambda raw: carry_out(changed, operation(raw, changed), names))
 
 
-def _numbered(operations: object, skipped: list[str]) -> Iterator[tuple[str, object]]:
-    """Those that count, each with how a message names it."""
+def _in_order(operations: object, act: Callable[[object], None]) -> list[str]:
+    """Do this with each operation that counts. Why the others were skipped: ``act`` raises ``Skip``."""
+    skipped = []
     for number, raw in enumerate(operations if isinstance(operations, list | tuple) else (), 1):
-        kind = _kind(raw)
-        label = f"operation {number}{f' ({kind[:20]})' if kind else ''}"
-        if number > MOST:
-            skipped.append(f"{label} is skipped: only {MOST} operations count")
-        else:
-            yield label, raw
+        try:
+            if number > MOST:
+                raise Skip(f"only {MOST} operations count")
+            act(raw)
+        except Skip as e:
+            kind = _kind(raw)
+            label = f"operation {number}{f' ({kind[:20]})' if kind else ''}"
+            skipped.append(f"{label} is skipped: {e}")
+    return skipped
 
 
 def _kind(raw: object) -> str:
@@ -509,23 +508,20 @@ def proposed(playbook: Playbook, operations: object, kept: Collection[str] = ())
     """The changes that the operations make, each by itself, and each point in one of them. ``playbook``: the
     part that the curator saw. ``kept``: the points that a person approved.
     """
-    new, now, skipped, named = list[Operation](), list[Operation](), list[str](), set[str]()
+    new, now, named = list[Operation](), list[Operation](), set[str]()
     sections = {p["name"]: section for section, p in each(playbook)}
-    for label, raw in _numbered(operations, skipped):
-        try:
-            wanted = operation(raw, playbook)
-            carry_out(copy(playbook), wanted, names_of(playbook))
-            if len(wanted.names) > 1 and (into := _same(wanted, playbook)):
-                wanted = Operation(names=tuple(n for n in wanted.names if n != into), into=into)
-            if approved := next((n for n in wanted.names if n in kept), ""):
-                raise Skip(f"a person approved {approved}")
-            if wanted.text and (why := refusal(wanted.text)):
-                raise Skip(why)
-            if twice := named.intersection((*wanted.names, wanted.into)):
-                raise Skip(f"an earlier operation names {min(twice)}")
-        except Skip as e:
-            skipped.append(f"{label} is skipped: {e}")
-            continue
+
+    def propose(raw: object) -> None:
+        wanted = operation(raw, playbook)
+        carry_out(copy(playbook), wanted, names_of(playbook))
+        if len(wanted.names) > 1 and (into := _same(wanted, playbook)):
+            wanted = Operation(names=tuple(n for n in wanted.names if n != into), into=into)
+        if approved := next((n for n in wanted.names if n in kept), ""):
+            raise Skip(f"a person approved {approved}")
+        if wanted.text and (why := refusal(wanted.text)):
+            raise Skip(why)
+        if twice := named.intersection((*wanted.names, wanted.into)):
+            raise Skip(f"an earlier operation names {min(twice)}")
         named.update(wanted.names, [wanted.into] if wanted.into else [])
         if not wanted.text:
             now.append(wanted)
@@ -533,7 +529,9 @@ def proposed(playbook: Playbook, operations: object, kept: Collection[str] = ())
             new.append(replace(wanted, section=sections[wanted.names[0]]))
         else:
             new.append(replace(wanted, section=section_of(wanted.section)))
-    return Proposed(tuple(new), tuple(now), tuple(skipped))
+
+    skipped = tuple(_in_order(operations, propose))
+    return Proposed(tuple(new), tuple(now), skipped)
 
 
 def _same(wanted: Operation, playbook: Playbook) -> str:
