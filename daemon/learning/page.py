@@ -104,7 +104,7 @@ class LearnedPage(Feature):
         learned, r, _ = await self._meant(body)
         if r.kind in {"rule", "preference"}:
             raise Rejected(f"{r.id} is a {r.kind}: a terminal asks about it")
-        may_count({r.id: r.text})
+        may_count(r.id, r.text)
         await self._carry_out(learned.rules, r, yes=True)
         return {"said": f"approved {r.id}"}
 
@@ -235,22 +235,24 @@ class _Rows:
     def row(self, r: Record, columns: Sequence[str]) -> Json:
         """One of them, in these columns."""
         text = f'"{r.task}" → {r.text}' if r.task else r.text
-        why = "" if r.why == NOBODY else r.why
+        why, objection = "" if r.why == NOBODY else r.why, ""
         if r.suggested:
             objection = self._no_file or _objection(self._learned, r)
-            why, actions = objection or f"it would go into {self._file}", self._on_suggestion(r, objection)
-        else:
-            actions = self._actions(r)
+            why = objection or f"it would go into {self._file}"
         facts = {WAITS: (r.origin, why), USED: (r.how, r.origin), KEPT: (r.why, r.origin)}[tuple(columns)]
         cells = (r.id, text, *((r.use,) if columns is USED else ()), ". ".join(filter(None, facts)))
-        return row(*cells, actions=actions)
+        return row(*cells, actions=self._actions(r, objection))
 
-    def _body(self, r: Record) -> Json:
-        return {"directory": self._learned.project, "id": r.id, "seen": r.seen}
-
-    def _actions(self, r: Record) -> list[Json]:
-        """Somebody else's rule is theirs; what is archived comes back by undoing the change."""
-        body = self._body(r)
+    def _actions(self, r: Record, objection: str) -> list[Json]:
+        """Somebody else's rule is theirs; what is archived comes back by undoing the change. ``objection``:
+        why a suggestion can be no rule.
+        """
+        body = {"directory": self._learned.project, "id": r.id, "seen": r.seen}
+        if r.suggested:
+            yes = {**body, "file": self._file, "mark": self._marks.get(self._file, "") or NO_MARK}
+            asks = f"Write into {self._file}, for every agent that reads it: {r.text}"
+            learn = [] if objection else [action("make it a rule", "learn", yes, key="a", confirm=asks)]
+            return [*learn, action("dismiss", "forget", body, key="x")]
         if r.kind in {"rule", "preference"}:
             if r.state == "dismissed" or "somebody else's" in r.origin:
                 return []
@@ -265,15 +267,6 @@ class _Rows:
             asks = "" if r.kind == "lesson" else f"{label.capitalize()} {r.id}? {NEVER}"
             actions.append(action(label, "forget", body, key="x", confirm=asks))
         return actions
-
-    def _on_suggestion(self, r: Record, objection: str) -> list[Json]:
-        body = self._body(r)
-        dismiss = action("dismiss", "forget", body, key="x")
-        if objection:
-            return [dismiss]
-        yes = {**body, "file": self._file, "mark": self._marks.get(self._file, "") or NO_MARK}
-        asks = f"Write into {self._file}, for every agent that reads it: {r.text}"
-        return [action("make it a rule", "learn", yes, key="a", confirm=asks), dismiss]
 
 
 def _change(chosen: Path, change: Json) -> Json:

@@ -298,7 +298,7 @@ def settle(rules: LearnedRules, r: Record, *, yes: bool, by: str = "you") -> Non
     elif r.key:
         never_again(rules.journal, r.text)
     elif yes:
-        vouch(rules.playbook, {r.id: r.text})
+        vouch(rules.playbook, r.id, r.text)
     else:
         take_back(rules.playbook, rules.journal, r.id, r.text, by=by)
 

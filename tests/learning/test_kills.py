@@ -40,7 +40,7 @@ CHANGES = {
     "a preference is learned": f"{SOFT}rules.learn('Prefer tables', soft, digest(soft.read()), soft=True)",
     "a preference is archived": f"{SOFT}rules.unlearn('rule-002', digest(soft.read()))",
     "a point is added": f"TEXT = 'Tests need redis.'{POINT}",
-    "a point is approved": f"{WORD}vouch(rules.playbook, {{'pat-001': 'Use pathlib.'}})",
+    "a point is approved": f"{WORD}vouch(rules.playbook, 'pat-001', 'Use pathlib.')",
     "a point is taken back": f"{WORD}take_back(rules.playbook, rules.journal, 'oth-001', '{VIEWS}')",
     "a point is undone": "rules.playbook.undo(0)",
 }

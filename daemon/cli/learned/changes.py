@@ -137,8 +137,8 @@ def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
         waits = [r for r in about.listing() if r.state == "waiting" and r.kind in {"point", "lesson"}]
         return [r for r in waits if not refusal(r.text)]
     found = about.those(args.ids)
-    may_count({r.id: r.text for r in found})
     for r in found:
+        may_count(r.id, r.text)
         if r.kind in {"rule", "preference"}:
             more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
             raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")

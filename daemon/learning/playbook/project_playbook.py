@@ -403,20 +403,17 @@ def rules_of(project: str) -> list[str]:
 # left alone. Nobody is asked here. ``UserError`` says why nothing was changed.
 
 
-def may_count(named: Mapping[str, str]) -> None:
-    """Raise ``UserError`` when one of these texts (by name) may not be put in front of an agent."""
-    for name, text in named.items():
-        if why := refusal(text):
-            raise UserError(f"{name} may not be offered to agents: {why}")
+def may_count(name: str, text: str) -> None:
+    """Raise ``UserError`` when a text may not be put in front of an agent."""
+    if why := refusal(text):
+        raise UserError(f"{name} may not be offered to agents: {why}")
 
 
-def vouch(book: ProjectPlaybook, named: Mapping[str, str]) -> None:
-    """A person vouches for these points: name and text as they saw it."""
-    may_count(named)
-    there = book.read().playbook
-    for name, text in named.items():
-        _seen(there, name, text)
-    book.approve(named.values())
+def vouch(book: ProjectPlaybook, name: str, text: str) -> None:
+    """A person vouches for this point."""
+    may_count(name, text)
+    _seen(book.read().playbook, name, text)
+    book.approve([text])
 
 
 def take_back(

@@ -336,7 +336,7 @@ def test_another_text_than_was_seen_is_left_alone(rules: LearnedRules) -> None:
     """Neither vouched for nor removed; the same for a point that is gone."""
     playbook = rules.playbook
     for refused in (
-        lambda: vouch(playbook, {"pat-001": "Use os.path."}),
+        lambda: vouch(playbook, "pat-001", "Use os.path."),
         lambda: take_back(rules.playbook, rules.journal, "pat-001", "Use os.path."),
     ):
         with pytest.raises(UserError, match="pat-001 was edited while you were asked"):
