@@ -29,12 +29,26 @@ NOTHING = "nothing was judged yet; `reflectd setup` connects your coding agent"
 SHORT = {"daemon.socket": "--socket", "daemon.state_dir": "--state-dir"}
 
 
-def add_flags(parser: argparse.ArgumentParser, *, all_settings: bool = False) -> None:
-    """Add ``--socket`` and ``--state-dir``, which say where the daemon is; with ``all_settings`` every
+def add_flags(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int] | None = None,
+    *,
+    json: str = "",
+    pager: bool = False,
+    all_settings: bool = False,
+) -> None:
+    """End a verb's parser: ``run`` does the verb; ``json``: the help of ``--json``; ``pager``: it ends with
+    ``show``. Add ``--socket`` and ``--state-dir``, which say where the daemon is; with ``all_settings`` every
     setting. The help lists only those two: ``reflectd config`` shows all.
     """
     import argparse
 
+    if run is not None:
+        parser.set_defaults(run=run)
+    if json:
+        parser.add_argument("--json", action="store_true", help=json)
+    if pager:
+        add_flag(parser)
     for key, setting in SETTINGS.items():
         if all_settings or key in SHORT:
             names = [SHORT[key]] if key in SHORT else []
@@ -56,11 +70,7 @@ def add_action(
     """Register an action of a verb about one project, with the flags that all of them have."""
     parser = what.add_parser(name, help=text, description=text)
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    if pager:
-        add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print the outcome as JSON", pager=pager)
     return parser
 
 

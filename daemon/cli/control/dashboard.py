@@ -31,9 +31,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser("dashboard", epilog=EPILOG)
     parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
     parser.add_argument("--stop", action="store_true", help="close it")
-    parser.add_argument("--json", action="store_true", help="print the link as JSON, open nothing")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print the link as JSON, open nothing")
 
 
 def run(args: argparse.Namespace) -> int:

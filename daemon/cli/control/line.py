@@ -96,8 +96,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="MS",
         help=f"how long to wait for the daemon (default {WAIT_MS})",
     )
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run)
 
 
 def _milliseconds(text: str) -> int:

@@ -23,7 +23,7 @@ from ...core.errors import Unavailable
 from ..moments import moment
 from ..render import Paint, clock, plain
 from ..settings import add_flags, look
-from ..terminal import add_flag, say, show
+from ..terminal import say, show
 
 if TYPE_CHECKING:
     import argparse
@@ -163,10 +163,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--session", default="", metavar="SESSION", help="only lines about one, by (the beginning of) its id"
     )
-    parser.add_argument("--json", action="store_true", help="print each line as a JSON object")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print each line as a JSON object", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:

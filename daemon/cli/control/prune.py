@@ -31,9 +31,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser("prune", epilog=EPILOG)
     parser.add_argument("--dry-run", action="store_true", help="show it, ask and change nothing")
     parser.add_argument("--yes", action="store_true", help="the clock is right: ask nothing")
-    parser.add_argument("--json", action="store_true", help="print it as JSON; with --dry-run or --yes")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print it as JSON; with --dry-run or --yes")
 
 
 def run(args: argparse.Namespace) -> int:

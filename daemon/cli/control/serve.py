@@ -55,8 +55,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
     )
-    add_flags(parser, all_settings=True)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, all_settings=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -108,9 +108,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action = actions.add_parser(name, help=text, description=text)
         if name != "status":
             action.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
-        action.add_argument("--json", action="store_true", help="print the outcome as JSON")
-        add_flags(action)
-        action.set_defaults(run=run)
+        add_flags(action, run, json="print the outcome as JSON")
 
 
 def run(

@@ -81,15 +81,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
     )
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run)
     parser = verbs.add_parser("stop")
-    add_flags(parser)
-    parser.set_defaults(run=_stop)
-    text = "restart the daemon, after an upgrade or a change of settings"
-    parser = verbs.add_parser("restart", help=text, epilog=RESTART)
-    add_flags(parser)
-    parser.set_defaults(run=_restart, from_shim=False)
+    add_flags(parser, _stop)
+    parser = verbs.add_parser("restart", epilog=RESTART)
+    add_flags(parser, _restart)
+    parser.set_defaults(from_shim=False)
 
 
 def run(args: argparse.Namespace) -> int:

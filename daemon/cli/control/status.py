@@ -32,7 +32,7 @@ from ..render import (
     waiting,
 )
 from ..settings import add_flags, database, look
-from ..terminal import add_flag, show
+from ..terminal import show
 from ..verdicts.why import is_inside, reason
 from . import start_failure
 
@@ -56,10 +56,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser("status")
     parser.add_argument("--full", action="store_true", help="every session and host, socket and state folder")
-    parser.add_argument("--json", action="store_true", help="print status and sessions as JSON")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print status and sessions as JSON", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,20 +70,17 @@ def run(args: argparse.Namespace) -> int:
         off, failed = _off(where), start_failure.read(where)
         if args.json:
             print_json({"running": False, "error": str(e), "start_failed": failed, "off": off})
-        else:
-            paint = Paint()
-            lines = paint.row("reflectd is not running: ", str(e), "  ")
-            if not where.database.exists():
-                lines += _row("new", "`reflectd setup` connects your coding agent", paint)
-            if failed:
-                lines += _row("FAILED", paint(plain(failed), "red"), paint)
-            if where.stopped.exists():
-                lines += _row("stopped", "by you: no agent starts it, `reflectd start` does", paint)
-            for folder in off:
-                lines += _row("off", _off_text(folder), paint)
-            for label, text in _about_learning(settings, where, off):
-                lines += _row(label, text, paint)
-            show(lines, pager=False)
+            return NOT_RUNNING
+        paint, rows = Paint(), list[Row]()
+        if not where.database.exists():
+            rows.append(("new", "`reflectd setup` connects your coding agent"))
+        if failed:
+            rows.append(("FAILED", paint(plain(failed), "red")))
+        if where.stopped.exists():
+            rows.append(("stopped", "by you: no agent starts it, `reflectd start` does"))
+        rows += [*(("off", _off_text(folder)) for folder in off), *_about_learning(settings, where, off)]
+        head = paint.row("reflectd is not running: ", str(e), "  ")
+        show([*head, *(line for row in rows for line in _row(*row, paint))], pager=False)
         return NOT_RUNNING
     if args.json:
         print_json({"running": True, **status, "sessions_shown": sessions})

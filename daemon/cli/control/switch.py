@@ -38,17 +38,12 @@ ONE = {"on": "1 still off, because a folder above is", "off": "1 it could not be
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register both verbs."""
-    for verb, text in (
-        ("on", "judge this project (or one session) again"),
-        ("off", "leave this project (or one session) alone"),
-    ):
-        parser = verbs.add_parser(verb, help=text, epilog=EPILOG.format(verb=verb, one=ONE[verb]))
+    for verb, one in ONE.items():
+        parser = verbs.add_parser(verb, epilog=EPILOG.format(verb=verb, one=one))
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--session", metavar="ID", help="one session, by (the beginning of) its id")
         what.add_argument("--dir", metavar="DIR", help="exactly this folder, with everything below it")
-        parser.add_argument("--json", action="store_true", help="print what was done as JSON")
-        add_flags(parser)
-        parser.set_defaults(run=run)
+        add_flags(parser, run, json="print what was done as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -80,11 +81,8 @@ async def _ask(provider: Provider) -> Check:
         purpose="judge", tier="judge", system="Answer with one word.", text="Say ok.", max_tokens=64
     )
     vendor, model = provider.model_for(prompt)
-    name = (
-        f"{provider.name} ({model})"
-        if vendor in {"", provider.name}
-        else f"{provider.name} ({vendor} {model})"
-    )
+    own = vendor in {"", provider.name}
+    name = f"{provider.name} ({model})" if own else f"{provider.name} ({vendor} {model})"
     try:
         async with asyncio.timeout(ASK_S):
             reply = await provider.complete(prompt, ASK_S)
@@ -92,13 +90,11 @@ async def _ask(provider: Provider) -> Check:
     except BadReply:  # it answered, if not in the form that was asked for
         return Check("online", "ok", f"{name} answers")
     except TimeoutError:
-        return Check(
-            "online", "fail", f"{name} gave no answer in {ASK_S:.0f} s", "try again, or another base_url"
-        )
+        late = f"{name} gave no answer in {ASK_S:.0f} s"
+        return Check("online", "fail", late, "try again, or another base_url")
     except Unavailable as e:
-        mend = MENDS.get(e.fault, "try again later")
-        if provider.name == "claude-cli" and e.fault == "auth":
-            mend = CLI_LOGIN
+        needs_login = provider.name == "claude-cli" and e.fault == "auth"
+        mend = CLI_LOGIN if needs_login else MENDS.get(e.fault, "try again later")
         return Check("online", "fail", f"{name}: {str(e).removeprefix(f'{provider.name}: ')}", mend)
     finally:
         if isinstance(provider, Client):
@@ -121,6 +117,7 @@ EPILOG = """examples:
 
 exit codes: 0 nothing failed, 1 something failed, 2 wrong arguments"""
 STYLES: dict[Outcome, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
+COUNTED: dict[Outcome, str] = {"fail": "failed", "warn": "to look at"}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -129,9 +126,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--online", action="store_true", help="make one tiny call per model API that is set up"
     )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print the findings as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -144,10 +139,9 @@ def run(args: argparse.Namespace) -> int:
     paint = Paint()
     for check in sorted(found, key=lambda c: list(STYLES).index(c.outcome), reverse=True):
         print("\n".join(_lines(check, paint)))
-    counts = ", ".join(
-        f"{n} {word}" for o, word in (("fail", "failed"), ("warn", "to look at")) if (n := _count(found, o))
-    )
-    print(f"\n{counts or 'all is well'}")
+    counts = Counter(check.outcome for check in found)
+    told = [f"{counts[o]} {word}" for o, word in COUNTED.items() if counts[o]]
+    print(f"\n{', '.join(told) or 'all is well'}")
     return int(failed)
 
 
@@ -155,11 +149,8 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
     from . import checks
 
-    findings = [
-        *_guarded("python", checks.python),
-        *_guarded("package", checks.package),
-        *_guarded("command", checks.command, env),
-    ]
+    findings = _guarded("python", checks.python) + _guarded("package", checks.package)
+    findings += _guarded("command", checks.command, env)
     mend, file = "mend it; `reflectd config` says when it is right", config_file(env)
     wrong: list[str] = []
     try:
@@ -186,10 +177,6 @@ def _guarded(name: str, check: Callable[..., Iterator[Check]], *about: object) -
         return [Check(name, "warn", f"could not be checked: {told(e)}")]
     except Exception as e:  # noqa: BLE001 - the person wants the other findings too
         return [Check(name, "fail", f"a bug of reflectd: {type(e).__name__}: {e}", "please report it")]
-
-
-def _count(found: list[Check], outcome: str) -> int:
-    return sum(c.outcome == outcome for c in found)
 
 
 def _lines(c: Check, paint: Paint) -> list[str]:

@@ -81,8 +81,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser("completion", epilog=EPILOG)
     parser.add_argument("shell", choices=(*SCRIPTS, "words"), help="print the script for this shell")
     parser.add_argument("words", nargs="*", metavar="WORD", help="what was typed (the script asks)")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:

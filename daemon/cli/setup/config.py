@@ -20,7 +20,7 @@ from ...core.settings import SETTINGS, toml
 from ...core.words import HOSTS
 from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, load
-from ..terminal import add_flag, say, show
+from ..terminal import say, show
 
 if TYPE_CHECKING:
     import argparse
@@ -55,13 +55,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("key", nargs="?", metavar="KEY", help="the name of a setting, such as judge.mode")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="what `set` writes")
     parser.add_argument("--changed", action="store_true", help="only settings that do not have their default")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.add_argument(
         "--dir", metavar="DIR", help="the project whose settings file is read too (the current folder)"
     )
-    add_flag(parser)
-    add_flags(parser, all_settings=True)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print as JSON", pager=True, all_settings=True)
 
 
 def run(args: argparse.Namespace) -> int:

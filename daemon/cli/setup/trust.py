@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.errors import Unavailable, UserError
 from ..render import Paint, count, print_json, visible
-from ..terminal import add_flag, agreed, asked, attended, say, show
+from ..terminal import agreed, asked, attended, say, show
 
 if TYPE_CHECKING:
     import argparse
@@ -65,10 +65,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what.add_argument("--list", action="store_true", help="list everything that you trust")
     parser.add_argument("--yes", action="store_true", help="trust without asking")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON; never asks")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print the outcome as JSON; never asks", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:

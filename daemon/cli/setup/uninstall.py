@@ -173,9 +173,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, remove nothing")
     parser.add_argument("--keep-config", action="store_true", help="keep your own settings and prompts")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print the outcome as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
