@@ -142,24 +142,20 @@ def _choices(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -
         "anthropic": f"Anthropic's API: the session's text goes to {_goes('anthropic', keys)}, {cap}",
         "offline": "the rules, without a model: free, nothing leaves the machine, they miss much",
     }
+
+    def choice(name: str, title: str, lacks: str, more: Mapping[str, Value]) -> Choice:
+        return Choice(name, title, lacks, {**dict.fromkeys(keys_of, name), **more})
+
     known = {
-        name: Choice(
-            name,
-            titles[name],
-            "" if name in ready else missing(hosts[0], name),
-            {**dict.fromkeys(keys_of, name), **_recorded(name, settings, env)},
+        name: choice(
+            name, title, "" if name in ready else missing(hosts[0], name), _recorded(name, settings, env)
         )
-        for name in titles
+        for name, title in titles.items()
     }
-    local = [
-        Choice(
-            "openai",
-            f"{s.name} on this machine, {s.model}: no key, nothing leaves the machine by us",
-            "",
-            {**dict.fromkeys(keys_of, "openai"), "openai.base_url": s.base_url, "openai.model": s.model},
-        )
-        for s in servers
-    ]
+    local = []
+    for s in servers:
+        title = f"{s.name} on this machine, {s.model}: no key, nothing leaves the machine by us"
+        local.append(choice("openai", title, "", {"openai.base_url": s.base_url, "openai.model": s.model}))
     if lacks := known["openai"].lacks:
         ports = ", ".join(f"{name} {port}" for port, name in SERVERS.items())
         here = f"No model server answers on this machine ({ports}); for another one set openai.model too"
