@@ -64,7 +64,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what.add_argument("--remove", action="store_true", help="trust this project no longer")
     what.add_argument("--list", action="store_true", help="list everything that you trust")
     parser.add_argument("--yes", action="store_true", help="trust without asking")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
     add_flags(parser, run, json="print the outcome as JSON; never asks", pager=True)
 
 
@@ -119,15 +118,14 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
         _tell(files, problems, full=args.show or not trusted, pager=not args.no_pager)
     if not files and layer.problems:
         raise UserError(f"none of the files in {folder / PROJECT_FOLDER} can be used; nothing was trusted")
-    if changes and not args.dry_run:
+    if changes:
         if not agreed(args, f"Trust these prompts of {visible(folder)}?"):
             print("Not trusted. Nothing was changed.")
             return 1
         trust.grant(folder, layer.texts)
     if args.json:
         shown = [{"name": f.name, "path": str(f.path), "diff": f.diff} for f in files]
-        done = changes and not args.dry_run
-        more: dict[str, Any] = {"trusted": trusted or done, "changed": done, "problems": problems}
+        more: dict[str, Any] = {"trusted": trusted or changes, "changed": changes, "problems": problems}
         unknown, _ = _unknown(folder, ReflectState(state_dir, folder))
         more["preferences"] = [{"text": each.text, "refused": each.refused} for each in unknown]
         more["check"] = _check(trust, folder)
@@ -137,10 +135,10 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
         print(f"{folder} brings no prompts of its own ({PROJECT_FOLDER}/*.txt){rest}.")
     elif trusted:
         print("You trust these prompts; they are used.")
-    elif changes and not args.dry_run:
+    elif changes:
         print("Trusted. A running reflectd uses them from the next judgement on, until one of them changes.")
     else:
-        print("Not trusted, so not used." if args.show else "You would be asked whether you trust these.")
+        print("Not trusted, so not used.")
     return 0
 
 
@@ -152,25 +150,19 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
         say(f"warning: {problem}", sys.stderr)
     check = command_place(folder)
     held = [place for place in (folder, check) if os.path.realpath(place) in grants]
-    gone = 0
-    if not args.dry_run:
-        for place in held:
-            trust.revoke(place)
-        gone = _forget_preferences(folder, state_dir)
+    for place in held:
+        trust.revoke(place)
+    gone = _forget_preferences(folder, state_dir)
     if args.json:
-        changed = bool(gone) or (bool(held) and not args.dry_run)
-        done = {"trusted": folder in held and args.dry_run, "changed": changed}
-        print_json({"directory": str(folder), **done})
+        print_json({"directory": str(folder), "trusted": False, "changed": bool(gone or held)})
         return 0
     if folder not in held:
         nothing = f"{folder} is not trusted: nothing to do."
         print("Its prompts are not trusted." if gone or held else nothing)
-    elif args.dry_run:
-        print(f"{folder} is trusted; it would no longer be.")
     else:
         print(f"{folder} is no longer trusted. A running reflectd stops using its prompts.")
     if check in held:
-        print(f"Its check is {'trusted; it would no longer be' if args.dry_run else 'not run any more'}.")
+        print("Its check is not run any more.")
     if gone:
         print(f"{gone} of its preferences are no longer trusted: no agent is given them.")
     return 0
@@ -272,7 +264,7 @@ def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) ->
 
 def _says_yes(args: argparse.Namespace, question: str, what: str, without: str) -> bool:
     """Says whether the person trusts it; ``without``: what is so otherwise."""
-    if args.show or args.dry_run:
+    if args.show:
         return False
     if not attended():
         say(f"Run `reflectd trust` on a terminal to trust {what}.")
