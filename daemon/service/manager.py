@@ -1,9 +1,7 @@
-"""The service managers: the person's own systemd manager, and launchd on macOS.
+"""The service managers: the person's own systemd manager, and launchd on macOS; nothing here runs as root.
 
-Each class says where the service's files belong and whether its manager can be asked, and tells the manager
-to load, start and stop them. A manager that reads its units from another folder (of another home or user)
-counts as one that can't be asked. A command that fails is ``Unavailable`` with the manager's own words.
-Nothing here runs as root or touches system-wide units.
+A manager that reads its units from another folder (of another home or user) counts as one that can't be
+asked. A command that fails is ``Unavailable`` with the manager's own words.
 """
 
 from __future__ import annotations

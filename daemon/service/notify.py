@@ -1,8 +1,7 @@
 """Tells systemd that the daemon is ready, alive or stopping (the sd_notify protocol).
 
-It removes the variables of that protocol from the environment, so that no child process can send messages in
-the daemon's name. Outside systemd every call does nothing. A message that can't be sent is lost and the
-daemon goes on; a manager that misses too many signs of life restarts it.
+It removes the protocol's variables from the environment, so that no child process can speak in the daemon's
+name. Outside systemd every call does nothing; a message that can't be sent is lost.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """The service's files: the text of the two systemd user units and of the launchd agent; reads, writes and
 removes them. ``manager`` talks to systemd and launchd.
 
-A path that a file can't hold is a ``UserError``. The unit itself gives the reason for each directive. launchd
-hands a socket over only through a C function, so its agent starts the daemon at login, and the daemon makes
-its own socket; what the daemon says before it opens its log goes to ``launchd.log``.
-
 Each file carries a digest of its own text, which tells a file that a person edited from one that another
-version of reflectd wrote. An edited file is never overwritten or removed: it is renamed to a name that no
-service manager reads. ``Unavailable`` when the file system refuses.
+version of reflectd wrote. An edited file is renamed, never overwritten or removed. Raises ``UserError`` for a
+path that a file can't hold, ``Unavailable`` when the file system refuses.
 """
 
 from __future__ import annotations
@@ -261,7 +257,7 @@ def agent(plan: Plan) -> dict[str, str]:
     job: dict[str, object] = {
         "Label": LABEL,
         "ProgramArguments": _arguments(plan),
-        "RunAtLoad": True,
+        "RunAtLoad": True,  # launchd hands a socket over only through a C function, so the daemon makes it
         # started again after a failure, not after `reflectd stop`; launchd never gives up on a crash loop, so
         # the pause between two starts is long
         "KeepAlive": {"SuccessfulExit": False},

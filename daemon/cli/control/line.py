@@ -1,9 +1,7 @@
 """``reflectd line``: one line for a prompt or a status bar, by one raw request to the daemon.
 
-It runs at each prompt, so the usual flags are read by hand and hardly anything is imported; other flags go to
-the parser that every verb has. The exit code is 0 also without a daemon, and stderr stays empty then. Like
-every client it sends nothing to a socket that is not this user's alone. It never waits longer than ``--wait``
-for the daemon, nor longer than ``STDIN_MS`` for its input.
+It runs at each prompt, so the usual flags are read by hand and hardly anything is imported. It fails only for
+wrong arguments, and never waits longer than ``--wait`` for the daemon, nor than ``STDIN_MS`` for its input.
 """
 
 from __future__ import annotations

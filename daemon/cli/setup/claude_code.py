@@ -1,10 +1,6 @@
-"""How Claude Code is connected: two entries in its settings, ``extraKnownMarketplaces.reflectd`` (the
-plugin's copy in the data folder, which Claude Code reads in place) and
-``enabledPlugins["reflectd@reflectd"]``.
-
-With ``--reflect`` setup also makes a bare `/reflect` among the person's own commands, because a plugin's
-command answers only to its full name. ``--remove`` also removes what Claude Code wrote down about us, that
-command, and the settings file and folder when they are empty then.
+"""How Claude Code is connected: by ``extraKnownMarketplaces.reflectd`` (the plugin's copy in the data folder)
+and ``enabledPlugins["reflectd@reflectd"]`` in its settings; with ``--reflect`` also by a bare `/reflect`
+among the person's own commands, because a plugin's command answers only to its full name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""How Codex is connected: hooks in its ``hooks.json``, each a group of its own at the end of its event's
-list.
-
-Codex runs a hook only when the person trusted it, and says nothing of one that it does not run: so ``setup``
-asks, and on a yes has Codex itself record it, through ``codex app-server``. The command of a hook names the
-script's copy in the data folder and never changes, so an upgrade keeps the trust.
+"""How Codex is connected: by hooks in its ``hooks.json``, each a group of its own at the end of its event's
+list. Codex runs a hook only when the person trusted it: ``setup`` asks, and has Codex itself record the yes,
+through ``codex app-server``. The text of a hook never changes, so an upgrade keeps the trust.
 """
 
 from __future__ import annotations

@@ -55,9 +55,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("key", nargs="?", metavar="KEY", help="the name of a setting, such as judge.mode")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="what `set` writes")
     parser.add_argument("--changed", action="store_true", help="only settings that do not have their default")
-    parser.add_argument(
-        "--dir", metavar="DIR", help="the project whose settings file is read too (the current folder)"
-    )
     add_flags(parser, run, json="print as JSON", pager=True, all_settings=True)
 
 
@@ -88,7 +85,7 @@ def _show(args: argparse.Namespace) -> None:
         config.named(args.key)
     settings, _ = load(args)
     ignored = settings.ignored
-    settings, problems = config.load_project(settings, Path(args.dir or ".").absolute())
+    settings, problems = config.load_project(settings, Path.cwd())
     problems = [*ignored, *problems]
     rows = config.explain(settings)
     if args.action:

@@ -1,10 +1,8 @@
-"""Connects an agent to reflectd and disconnects it: one way for all agents.
+"""Connects an agent to reflectd and disconnects it: one way for all agents. A ``Host`` says what differs.
 
-Each agent has a settings file that gets an entry of ours, which names the plugin's copy in the data folder. A
-``Host`` says what differs: which files, what the entry is, how it is put in and taken out. One run edits one
-file and changes nothing else in it; what it was is kept, and leads back (``edit``). ``--remove`` leaves no
-trace: no backup, and no file or folder that ``setup`` made and nobody else used. A file that is no settings
-file is a ``UserError`` and is not changed.
+One run edits one settings file, and nothing else in it than our entry; what it was is kept, and leads back
+(``edit``). ``--remove`` leaves no trace: no backup, and no file or folder that ``setup`` made and nobody else
+used.
 """
 
 from __future__ import annotations

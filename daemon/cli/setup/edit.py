@@ -1,12 +1,8 @@
-"""Changes one settings file of the person's, a host's or our own: checks it, keeps what it was, replaces it
-as a whole, and leads back.
+"""Changes one settings file of the person's, a host's or our own, and leads back.
 
-Backups are kept in the data folder and never beside the settings, which may lie in a repository. Each edited
-file has a folder there: ``file`` names it, ``<stamp>-<number>-<name>`` is a copy of it, and
-``<stamp>-<number>-none`` says that there was no file; it lists the folders that were made for it. ``written``
-is what we wrote last. So this is also the list of all files that were edited. A file that was edited since is
-never overwritten without ``force``, and is kept then. When the file system refuses, the old file is untouched
-and the error is ``Unavailable``, or ``UserError`` with what to do.
+Backups are kept in the data folder, never beside the settings, which may lie in a repository. Each edited
+file has a folder there: ``file`` names it, ``written`` is our last text, ``<stamp>-<number>-<name>`` is a
+copy, and ``<stamp>-<number>-none`` lists the folders that were made for it, where there was no file.
 """
 
 from __future__ import annotations

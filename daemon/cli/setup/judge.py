@@ -1,9 +1,7 @@
-"""Asks for the judge of Claude Code's and Codex's sessions: part of ``reflectd setup``, and ``--judge``.
+"""Asks for the judge of Claude Code's and Codex's sessions, which lend their models to no hook.
 
-They lend their models to no hook, so the person chooses. The answer is one setting for each host
-(``SETTINGS``), and where it needs them the name of the key's variable, the address and the model. A
-model server on its usual port of this machine is looked for and offered. A judge that is not set up is
-refused before anything is written. No key is ever asked for or shown.
+The answer is one setting for each host, and where it needs them the name of the key's variable, the address
+and the model. A judge that is not set up is refused. No key is ever asked for or shown.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Says whether reflectd learns: the first question of ``reflectd setup``, and ``--learning on|off``.
 
-It is off until a person says yes, also after an upgrade. A person who never answered is asked once, on a
-terminal, in one sentence; ``?`` says what it costs, where the text goes and what is written. The answer is
-two settings in the person's file, ``playbook.enabled`` for points and ``memory.enabled`` for lessons; a no is
-an answer too.
+It is off until a person says yes, also after an upgrade. The answer is two settings, ``playbook.enabled`` for
+points and ``memory.enabled`` for lessons; a no is an answer too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """``reflectd setup [HOST]``: connects coding agents to reflectd, and disconnects them again.
 
-On a terminal it asks at most three questions, each only while it is open: whether reflectd may learn
-(``learning``), which agents to connect, and who judges Claude Code's sessions (``judge``). Nothing is written
-before the last answer. The last line says what the person does next. When anything is wrong the settings stay
-as they were: exit code 2 (the person can mend it, and is told how) or 1 (the file system refused, or there is
-no agent).
+On a terminal it asks what is still open: whether reflectd may learn, which agents to connect, who judges,
+whether it may prove. Nothing is written before the last answer, or when anything is wrong.
 """
 
 from __future__ import annotations
@@ -414,10 +411,11 @@ class _Run:
             and any(key in settings.sources for key in learning.SETTINGS)
         ):
             say("Learning and the judge stay as you said: `reflectd config --changed`.")
-        there = agents.look(self.env, Path.cwd())
         if steps:
             say(f"Next: {', then '.join(steps)}.")
-        elif self.state.changed:
+            return
+        there = agents.look(self.env, Path.cwd())
+        if self.state.changed:
             say("It counts from the daemon's next start on.")
             if not any(agent.loads for agent in there):
                 say("No agent is connected yet: `reflectd setup` connects them.")

@@ -1,8 +1,7 @@
 """``reflectd trust``: shows the prompts that a project brings, and asks whether they may be used.
 
-Stores the digest of exactly the texts that it showed. It shows control characters and invisible ones as
-escapes, so that a text can't hide a part of itself. Without a terminal to ask on, it trusts nothing unless
-``--yes`` is given.
+Stores the digest of exactly the texts that it showed, with control characters and invisible ones as escapes.
+Without a terminal to ask on, it trusts nothing unless ``--yes`` is given.
 """
 
 from __future__ import annotations

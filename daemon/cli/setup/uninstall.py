@@ -1,8 +1,7 @@
 """``reflectd uninstall``: shows all that reflectd has left on this machine, asks, and removes it.
 
-Only files with a name of ours are removed; anything else in our folders is a person's own and stays. The
-files of projects (``.reflection``) are named and never touched. The package cannot remove itself: the command
-for it is printed.
+Only files with a name of ours are removed. The files of projects (``.reflection``) are named and never
+touched. The package cannot remove itself: the command for it is printed.
 """
 
 from __future__ import annotations
