@@ -8,10 +8,20 @@ import pytest
 
 from harness.machine import processes
 from harness.machine.sandbox import Sandbox, sandbox
+from tests.support.hosts.claude_code_settings import Desk
 from tests.support.machine.command_line import reflectd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A home with the settings of hosts, and a project, in which the command is run."""
+    found = Desk(tmp_path, capsys)
+    monkeypatch.chdir(found.project)
+    return found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -15,13 +14,6 @@ from daemon.cli.setup.claude_code import CLAUDE_CODE
 from daemon.core.settings import Settings
 from daemon.keys import TOKEN
 from tests.support.hosts.claude_code_settings import Desk
-
-
-@pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys)
-    monkeypatch.chdir(found.project)
-    return found
 
 
 def examined(desk: Desk) -> list[tuple[str, str]]:

@@ -21,13 +21,6 @@ MINE = (
 )
 
 
-@pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys)
-    monkeypatch.chdir(found.project)
-    return found
-
-
 def test_a_first_setup_makes_the_file_and_removal_leaves_no_trace(desk: Desk) -> None:
     """Setup writes the two entries and nothing else; removal deletes the file and the folder again."""
     before = desk.tree()

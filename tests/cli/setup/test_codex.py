@@ -21,11 +21,9 @@ MINE = (
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys, host="codex")
-    found.file = tmp_path / "home" / ".codex" / "hooks.json"
-    monkeypatch.chdir(found.project)
-    return found
+def desk(desk: Desk) -> Desk:
+    desk.host, desk.file = "codex", desk.root / "home" / ".codex" / "hooks.json"
+    return desk
 
 
 def trust(desk: Desk, folder: Path, quote: str = '"', more: str = "") -> str:

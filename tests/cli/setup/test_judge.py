@@ -34,11 +34,9 @@ ANSWERED = {
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys)
-    monkeypatch.chdir(found.project)
-    found.env["PATH"] = "/nowhere"
-    return found
+def desk(desk: Desk) -> Desk:
+    desk.env["PATH"] = "/nowhere"
+    return desk
 
 
 def settings_file(desk: Desk) -> Path:

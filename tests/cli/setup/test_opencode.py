@@ -7,73 +7,43 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daemon import paths
 from daemon.cli.main import WrongArguments
 from daemon.files.jsonc import items
-from tests.support.hosts.claude_code_settings import run_setup
+from tests.support.hosts.claude_code_settings import Desk
 
 LIST = ("plugin",)
 STALE = "file:///old/venv/lib/python3.11/site-packages/daemon/shims/opencode/index.ts"
 
 
-@dataclass
-class Desk:
-    """A home, a project, and the command."""
-
-    root: Path
-    capsys: pytest.CaptureFixture[str]
-    env: dict[str, str] = field(default_factory=dict)
-    time: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    out: str = ""
-    err: str = ""
+class OpenCodeDesk(Desk):
+    """A home with opencode's settings."""
 
     def __post_init__(self) -> None:
-        self.env = {"HOME": str(self.root / "home")}
-        self.data = self.root / "home" / ".local" / "share" / "reflectd"
+        super().__post_init__()
+        self.host = "opencode"
         self.line = (self.data / "plugins" / "opencode").as_uri()
         self.config = self.root / "home" / ".config" / "opencode"
-        (self.root / "home").mkdir()
-        self.project = self.root / "project"
-        self.project.mkdir()
         (self.project / ".git").mkdir()
 
-    def __call__(self, *argv: str) -> int:
-        self.time += timedelta(seconds=1)
-        code = run_setup(["opencode", *argv], self.env, lambda: self.time)
-        self.out, self.err = self.capsys.readouterr()
-        return code
-
-    def json(self, *argv: str) -> dict[str, Any]:
-        assert self(*argv, "--json") == 0
-        assert self.err == ""
-        return json.loads(self.out)
-
-    def write(self, name: str, text: str) -> Path:
-        file = (self.project if name.startswith("project/") else self.config) / name.removeprefix("project/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
-        return file
+    def put(self, name: str, text: str) -> Path:
+        """A settings file of the person's, or of the project (``project/…``)."""
+        folder = self.project if name.startswith("project/") else self.config
+        return self.write(text, folder / name.removeprefix("project/"))
 
     def backups(self) -> list[Path]:
         """What is kept of settings files; not the notes that there was none."""
         return sorted(self.data.glob("backups/*/*.json*"))
 
-    def tree(self) -> dict[str, bytes | None]:
-        """Everything there is, with its bytes."""
-        found = self.root.rglob("*")
-        return {str(p.relative_to(self.root)): None if p.is_dir() else p.read_bytes() for p in found}
-
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys)
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> OpenCodeDesk:
+    found = OpenCodeDesk(tmp_path, capsys)
     monkeypatch.chdir(found.project)
     return found
 
@@ -81,7 +51,7 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 # --- which file -----------------------------------------------------------------------------------
 
 
-def test_a_first_setup_makes_the_global_file(desk: Desk) -> None:
+def test_a_first_setup_makes_the_global_file(desk: OpenCodeDesk) -> None:
     """With no settings at all there is one new file, valid for any JSON reader, and the next step is said."""
     assert desk() == 0
     file = desk.config / "opencode.json"
@@ -94,7 +64,7 @@ def test_a_first_setup_makes_the_global_file(desk: Desk) -> None:
     assert os.listdir(desk.config) == ["opencode.json"]
 
 
-def test_xdg_config_home_is_where_opencode_looks(desk: Desk) -> None:
+def test_xdg_config_home_is_where_opencode_looks(desk: OpenCodeDesk) -> None:
     """The global folder follows XDG_CONFIG_HOME; a relative one could be anywhere and is refused."""
     desk.env["XDG_CONFIG_HOME"] = str(desk.root / "xdg")
     assert desk.json()["file"] == str(desk.root / "xdg" / "opencode" / "opencode.json")
@@ -103,7 +73,7 @@ def test_xdg_config_home_is_where_opencode_looks(desk: Desk) -> None:
     assert "absolute" in desk.err
 
 
-def test_a_project_setup_stays_in_the_project(desk: Desk) -> None:
+def test_a_project_setup_stays_in_the_project(desk: OpenCodeDesk) -> None:
     """``--project`` is the current folder, ``--dir`` another one; the global folder is not made."""
     assert desk.json("--project")["file"] == str(desk.project / "opencode.json")
     other = desk.root / "other"
@@ -126,10 +96,10 @@ def test_a_project_setup_stays_in_the_project(desk: Desk) -> None:
         ({"project/.opencode/opencode.jsonc": "{}"}, "project/.opencode/opencode.jsonc"),
     ],
 )
-def test_an_existing_file_is_chosen(desk: Desk, there: dict[str, str], chosen: str) -> None:
+def test_an_existing_file_is_chosen(desk: OpenCodeDesk, there: dict[str, str], chosen: str) -> None:
     """opencode loads them all, so: the one with our line, else with a plugin list, else the .json."""
     for name, text in there.items():
-        desk.write(name, text)
+        desk.put(name, text)
     done = desk.json(*(["--project"] if chosen.startswith("project/") else []))
     assert done["file"].endswith(chosen)
     assert items(Path(done["file"]).read_text(), LIST) != items(there[chosen], LIST)
@@ -140,9 +110,9 @@ def test_an_existing_file_is_chosen(desk: Desk, there: dict[str, str], chosen: s
 MINE = '\ufeff{\r\n  // mine\r\n  "theme": "x",\r\n  "plugin": [\r\n    "a", // first\r\n  ],\r\n}\r\n'
 
 
-def test_only_the_list_changes_and_twice_is_once(desk: Desk) -> None:
+def test_only_the_list_changes_and_twice_is_once(desk: OpenCodeDesk) -> None:
     """Comments, CRLF, BOM and last commas stay; the second run does nothing and makes no backup."""
-    file = desk.write("opencode.jsonc", MINE)
+    file = desk.put("opencode.jsonc", MINE)
     done = desk.json()
     added = MINE.replace("// first\r\n", f'// first\r\n    "{desk.line}",\r\n')
     assert file.read_bytes().decode() == added
@@ -185,23 +155,23 @@ def test_only_the_list_changes_and_twice_is_once(desk: Desk) -> None:
         "file:///x/node_modules/opencode-reflectd/index.js",
     ],
 )
-def test_a_line_of_another_installation_is_replaced(desk: Desk, stale: str) -> None:
+def test_a_line_of_another_installation_is_replaced(desk: OpenCodeDesk, stale: str) -> None:
     """A moved or updated installation takes over its place and options instead of loading twice."""
-    file = desk.write("opencode.json", json.dumps({"plugin": [[stale, {"x": 1}], "b", stale]}))
+    file = desk.put("opencode.json", json.dumps({"plugin": [[stale, {"x": 1}], "b", stale]}))
     assert desk.json()["action"] == "replaced"
     assert items(file.read_text(), LIST) == [[desk.line, {"x": 1}], "b"]
 
 
 @pytest.mark.parametrize("other", ["opencode-reflectd-extra", "/x/shims/opencode/index.ts", "reflectd"])
-def test_lines_of_others_are_left_alone(desk: Desk, other: str) -> None:
+def test_lines_of_others_are_left_alone(desk: OpenCodeDesk, other: str) -> None:
     """A line that only looks like ours is left alone."""
-    file = desk.write("opencode.json", json.dumps({"plugin": [other]}))
+    file = desk.put("opencode.json", json.dumps({"plugin": [other]}))
     assert desk.json()["action"] == "added"
     assert desk.json("--remove")["action"] == "removed"
     assert items(file.read_text(), LIST) == [other]
 
 
-def test_spec_is_free_text(desk: Desk) -> None:
+def test_spec_is_free_text(desk: OpenCodeDesk) -> None:
     """``--spec`` takes the npm name or a fork's path, which ``--remove --spec`` finds again."""
     assert desk.json("--spec", "opencode-reflectd@1")["line"] == "opencode-reflectd@1"
     assert desk.json("--spec", "/my/fork.ts")["action"] == "replaced"
@@ -209,9 +179,9 @@ def test_spec_is_free_text(desk: Desk) -> None:
     assert desk.json("--remove", "--spec", "/my/fork.ts")["action"] == "deleted"
 
 
-def test_remove_takes_out_our_line_only(desk: Desk) -> None:
+def test_remove_takes_out_our_line_only(desk: OpenCodeDesk) -> None:
     """After setup and removal the bytes are those of before; where nothing is ours, nothing happens."""
-    file = desk.write("opencode.jsonc", MINE)
+    file = desk.put("opencode.jsonc", MINE)
     assert desk("--remove") == 0
     assert "nothing to do" in desk.out
     before = desk.tree()
@@ -225,21 +195,21 @@ def test_remove_takes_out_our_line_only(desk: Desk) -> None:
 # --- dry run, backups, undo -----------------------------------------------------------------------
 
 
-def test_a_dry_run_shows_the_change_and_writes_nothing(desk: Desk) -> None:
+def test_a_dry_run_shows_the_change_and_writes_nothing(desk: OpenCodeDesk) -> None:
     """The diff is there for people and as JSON, also for a file that would be new."""
     assert desk("--dry-run") == 0
     assert f'+  "plugin": ["{desk.line}"]' in desk.out
     assert not desk.config.exists()
-    file = desk.write("opencode.json", '{"a": 1}')
+    file = desk.put("opencode.json", '{"a": 1}')
     done = desk.json("--dry-run")
     assert (done["action"], done["backup"], done["dry_run"]) == ("added", None, True)
     assert done["diff"].splitlines()[3:6:2] == ['-{"a": 1}', f'+{{"a": 1, "plugin": ["{desk.line}"]}}']
     assert os.listdir(desk.config) == [file.name]
 
 
-def test_five_backups_stay(desk: Desk) -> None:
+def test_five_backups_stay(desk: OpenCodeDesk) -> None:
     """The first and the newest backups stay; a backup has the mode of the settings file."""
-    file = desk.write("opencode.json", "{}")
+    file = desk.put("opencode.json", "{}")
     file.chmod(0o600)
     for number in range(8):
         desk("--spec", f"opencode-reflectd@{number}")
@@ -251,9 +221,9 @@ def test_five_backups_stay(desk: Desk) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_backups_of_one_second_keep_their_order(desk: Desk) -> None:
+def test_backups_of_one_second_keep_their_order(desk: OpenCodeDesk) -> None:
     """Two edits in one second: the second one is undone first."""
-    file = desk.write("opencode.json", "{}")
+    file = desk.put("opencode.json", "{}")
     desk("--spec", "opencode-reflectd@1")
     desk.time -= timedelta(seconds=1)
     desk("--spec", "opencode-reflectd@2")
@@ -263,7 +233,7 @@ def test_backups_of_one_second_keep_their_order(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["--remove", "--undo"])
-def test_a_first_setup_leaves_no_trace(desk: Desk, way: str) -> None:
+def test_a_first_setup_leaves_no_trace(desk: OpenCodeDesk, way: str) -> None:
     """With no settings file before, both ways back take away the file, its folder, the copy and the notes."""
     before = desk.tree()
     desk()
@@ -276,7 +246,7 @@ def test_a_first_setup_leaves_no_trace(desk: Desk, way: str) -> None:
 
 
 @pytest.mark.shows("I43")
-def test_removal_keeps_what_others_added_to_our_file(desk: Desk) -> None:
+def test_removal_keeps_what_others_added_to_our_file(desk: OpenCodeDesk) -> None:
     """A file that setup made and a person went on to use stays, without our line and its list."""
     desk()
     file = desk.config / "opencode.json"
@@ -290,10 +260,10 @@ SCHEMA = '  "$schema": "https://opencode.ai/config.json",\n'
 
 
 @pytest.mark.parametrize("way", ["--remove", "--undo"])
-def test_what_opencode_itself_adds_is_no_edit(desk: Desk, way: str) -> None:
+def test_what_opencode_itself_adds_is_no_edit(desk: OpenCodeDesk, way: str) -> None:
     """opencode writes ``$schema`` into a file that has none. Both ways back still lead back."""
     theirs = '{\n  // mine\n  "theme": "x"\n}\n'
-    file = desk.write("opencode.json", theirs)
+    file = desk.put("opencode.json", theirs)
     before = desk.tree()
     desk()
     file.write_text(file.read_text().replace("{\n", "{\n" + SCHEMA, 1))
@@ -302,19 +272,19 @@ def test_what_opencode_itself_adds_is_no_edit(desk: Desk, way: str) -> None:
     assert desk.tree() == before
 
 
-def test_a_list_that_setup_made_goes_with_its_last_line(desk: Desk) -> None:
+def test_a_list_that_setup_made_goes_with_its_last_line(desk: OpenCodeDesk) -> None:
     """Of a file that was edited since only what is ours goes; a list that was there before stays."""
     for theirs, left in (('{"theme": "x"}', '{"theme": "y"}'), ('{"theme": "x", "plugin": []}', None)):
-        file = desk.write("opencode.json", theirs)
+        file = desk.put("opencode.json", theirs)
         desk()
         file.write_text(file.read_text().replace('"x"', '"y"'))
         desk("--remove")
         assert file.read_text() == (left or '{"theme": "y", "plugin": []}')
 
 
-def test_no_backup_in_a_repository(desk: Desk) -> None:
+def test_no_backup_in_a_repository(desk: OpenCodeDesk) -> None:
     """``--project`` edits the file of a repository; what it was is kept elsewhere, and comes back."""
-    file = desk.write("project/opencode.json", '{"theme": "x"}')
+    file = desk.put("project/opencode.json", '{"theme": "x"}')
     desk("--project")
     assert sorted(os.listdir(desk.project)) == [".git", "opencode.json"]
     assert [backup.read_text() for backup in desk.backups()] == ['{"theme": "x"}']
@@ -326,7 +296,7 @@ def test_no_backup_in_a_repository(desk: Desk) -> None:
 # --- the copy of the plugin -----------------------------------------------------------------------
 
 
-def test_the_line_names_a_copy_that_stays_where_it_is(desk: Desk) -> None:
+def test_the_line_names_a_copy_that_stays_where_it_is(desk: OpenCodeDesk) -> None:
     """The folder has ``index.ts`` at its root and all that it needs; nothing in it leads to this package."""
     shipped = paths.shipped("shims/opencode")
     desk()
@@ -339,7 +309,7 @@ def test_the_line_names_a_copy_that_stays_where_it_is(desk: Desk) -> None:
     assert str(paths.PACKAGE.parent) not in (desk.config / "opencode.json").read_text()
 
 
-def test_the_copy_stays_while_another_file_names_it(desk: Desk) -> None:
+def test_the_copy_stays_while_another_file_names_it(desk: OpenCodeDesk) -> None:
     """Removed in one place, the plugin is still there for the other, also for a folder far away."""
     other = desk.root / "other"
     other.mkdir()
@@ -352,9 +322,9 @@ def test_the_copy_stays_while_another_file_names_it(desk: Desk) -> None:
     assert not desk.data.exists()
 
 
-def test_undo_brings_the_file_back(desk: Desk) -> None:
+def test_undo_brings_the_file_back(desk: OpenCodeDesk) -> None:
     """The file has its old bytes again, and the backup is deleted."""
-    file = desk.write("opencode.jsonc", MINE)
+    file = desk.put("opencode.jsonc", MINE)
     desk()
     changed = file.read_bytes()
     assert desk("--undo", "--dry-run") == 0
@@ -369,9 +339,9 @@ def test_undo_brings_the_file_back(desk: Desk) -> None:
 
 
 @pytest.mark.shows("I43")
-def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
+def test_undo_never_loses_a_later_edit(desk: OpenCodeDesk) -> None:
     """A file that was edited since is refused; with --force it is backed up first."""
-    file = desk.write("opencode.json", "{}")
+    file = desk.put("opencode.json", "{}")
     desk()
     file.write_text('{"plugin": [], "later": true}')
     assert desk("--undo") == 2
@@ -395,9 +365,9 @@ def test_undo_never_loses_a_later_edit(desk: Desk) -> None:
         (b'{"a": "\xff"}', "not UTF-8 (byte 7)"),
     ],
 )
-def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> None:
+def test_a_faulty_file_stays_as_it_is(desk: OpenCodeDesk, data: bytes, words: str) -> None:
     """The file and the place are named, exit code 2, nothing written; as JSON too."""
-    file = desk.write("opencode.json", "")
+    file = desk.put("opencode.json", "")
     file.write_bytes(data)
     assert desk() == 2
     assert str(file) in desk.err
@@ -408,9 +378,9 @@ def test_a_faulty_file_stays_as_it_is(desk: Desk, data: bytes, words: str) -> No
     assert os.listdir(desk.config) == ["opencode.json"]
 
 
-def test_a_read_only_file_is_not_replaced(desk: Desk) -> None:
+def test_a_read_only_file_is_not_replaced(desk: OpenCodeDesk) -> None:
     """The rename would succeed, but the person (or a tool of theirs) made the file read-only."""
-    file = desk.write("opencode.json", "{}")
+    file = desk.put("opencode.json", "{}")
     file.chmod(0o444)
     assert desk() == 2
     assert "read-only" in desk.err
@@ -418,9 +388,9 @@ def test_a_read_only_file_is_not_replaced(desk: Desk) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_another_users_file_needs_force(desk: Desk) -> None:
+def test_another_users_file_needs_force(desk: OpenCodeDesk) -> None:
     """Refused by default; with --force it still belongs to them."""
-    file = desk.write("opencode.json", "{}")
+    file = desk.put("opencode.json", "{}")
     os.chown(file, 1234, 1234)
     assert desk() == 2
     assert "belongs to user 1234" in desk.err
@@ -428,7 +398,7 @@ def test_another_users_file_needs_force(desk: Desk) -> None:
     assert file.stat().st_uid == 1234
 
 
-def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
+def test_a_linked_dotfile_stays_a_link(desk: OpenCodeDesk) -> None:
     """The real file is edited, and no backup lies in the dotfiles."""
     real = desk.root / "dotfiles" / "oc.json"
     real.parent.mkdir()
@@ -444,14 +414,14 @@ def test_a_linked_dotfile_stays_a_link(desk: Desk) -> None:
     assert real.read_text() == "{}"
 
 
-def test_a_folder_that_cannot_be_made(desk: Desk) -> None:
+def test_a_folder_that_cannot_be_made(desk: OpenCodeDesk) -> None:
     """The file system refuses: exit code 1, with the path."""
     desk.config.parent.write_text("a file where a folder should be")
     assert desk() == 1
     assert str(desk.config.parent) in desk.err
 
 
-def test_options_that_contradict_each_other(desk: Desk) -> None:
+def test_options_that_contradict_each_other(desk: OpenCodeDesk) -> None:
     """They are refused as wrong arguments, with the usage."""
     for argv in (["--remove", "--undo"], ["--global", "--project"], ["--global", "--dir", "."]):
         with pytest.raises(WrongArguments, match="not allowed with"):
@@ -461,15 +431,15 @@ def test_options_that_contradict_each_other(desk: Desk) -> None:
 # --- loaded twice ---------------------------------------------------------------------------------
 
 
-def test_another_scope_that_loads_us_is_named(desk: Desk) -> None:
+def test_another_scope_that_loads_us_is_named(desk: OpenCodeDesk) -> None:
     """A different line elsewhere, or a copy in a plugin folder, means twice; the same line does not."""
     desk.json("--project")
     assert desk.json()["warnings"] == []  # the same line: opencode loads it once
-    project = desk.write("project/opencode.json", f'{{"plugin": ["{STALE}"]}}')
-    copy = desk.write(
+    project = desk.put("project/opencode.json", f'{{"plugin": ["{STALE}"]}}')
+    copy = desk.put(
         "project/.opencode/plugins/judge.ts", (paths.shipped("shims/opencode/index.ts")).read_text()
     )
-    desk.write("plugin/other.js", "export {}")
+    desk.put("plugin/other.js", "export {}")
     warnings = desk.json()["warnings"]
     assert [w.split(" ")[0] for w in warnings] == [str(project), str(copy)]
     assert all("loaded twice" in warning for warning in warnings)
@@ -479,7 +449,7 @@ def test_another_scope_that_loads_us_is_named(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("variable", ["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"])
-def test_opencodes_own_variables_are_looked_at(desk: Desk, variable: str) -> None:
+def test_opencodes_own_variables_are_looked_at(desk: OpenCodeDesk, variable: str) -> None:
     """Settings that opencode is pointed to count as well."""
     extra = desk.root / "extra" / "opencode.json"
     extra.parent.mkdir()
@@ -488,7 +458,7 @@ def test_opencodes_own_variables_are_looked_at(desk: Desk, variable: str) -> Non
     assert str(extra) in desk.json()["warnings"][0]
 
 
-def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
+def test_a_temporary_installation_is_pointed_out(desk: OpenCodeDesk) -> None:
     """A path in the cache of uvx is pointed out: the next cleaning deletes it."""
     line = (
         "file:///home/me/.cache/uv/archive-v0/abc/lib/python3.12/site-packages/daemon/shims/opencode/index.ts"
@@ -507,7 +477,7 @@ def test_a_temporary_installation_is_pointed_out(desk: Desk) -> None:
         ("wrong", "the daemon will not start with these settings"),
     ],
 )
-def test_setup_says_who_judges_and_what_it_may_cost(desk: Desk, provider: str, said: str) -> None:
+def test_setup_says_who_judges_and_what_it_may_cost(desk: OpenCodeDesk, provider: str, said: str) -> None:
     """Before the first cent is spent, the person reads who judges and what it may cost."""
     desk.env["REFLECTD_JUDGE_PROVIDER"] = provider
     assert desk() == 0

@@ -17,11 +17,9 @@ MINE = "---\ndescription: mine\n---\nThink about yourself.\n"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
-    found = Desk(tmp_path, capsys)
-    monkeypatch.chdir(found.project)
-    found.env["PATH"] = "/nowhere"
-    return found
+def desk(desk: Desk) -> Desk:
+    desk.env["PATH"] = "/nowhere"
+    return desk
 
 
 def file(desk: Desk) -> Path:
