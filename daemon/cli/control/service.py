@@ -20,7 +20,7 @@ from ...files.safe import remove_empty
 from ...keys import VARIABLES
 from ..judging import lost_login
 from ..render import plain
-from ..settings import add_flags, load
+from ..settings import add_flags, load, look
 from ..terminal import say
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def run(
 
     here = here or manager.here(env)
     report = Report(args.action, here.name, getattr(args, "dry_run", False))
-    settings, where = _load(args, env)
+    # wrong settings must not keep anyone from removing the service
+    settings, where = load(args) if args.action == "install" else look(args)
     plan = plan_for(env, where)
     do = {"install": _install, "uninstall": uninstall, "status": _status}[args.action]
     code = do(here, plan, where, report)
@@ -154,16 +155,6 @@ def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
     if beside in env.get("PYTHONPATH", "").split(os.pathsep):
         kept["PYTHONPATH"] = beside
     return Plan((sys.executable, "-m", paths.MODULE), where.state_dir, where.socket, kept)
-
-
-def _load(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[Settings | None, Paths]:
-    """Settings and paths. Wrong settings must not keep anyone from removing the service."""
-    try:
-        return load(args)
-    except UserError:
-        if args.action == "install":
-            raise
-        return None, paths.resolve(env)
 
 
 def _install(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
@@ -308,19 +299,19 @@ def _status(here: Systemd | Launchd, plan: Plan, _where: Paths, report: Report) 
     return 0
 
 
-def _unseen(env: Mapping[str, str], settings: Settings | None) -> Iterator[str]:
+def _unseen(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
     """Settings and keys that only this shell has: one line for each thing that the service will miss."""
     own = {"daemon.socket", "daemon.state_dir"}  # these are written into the units
     names = [s.env for s in SETTINGS.values() if s.key not in own and env.get(s.env)]
     if names:
         file = paths.config_file(env)
         yield f"{', '.join(names)}: the service does not see this shell's variables; write them into {file}"
-    for name, api in (settings.apis if settings else {}).items():
+    for name, api in settings.apis.items():
         variable = VARIABLES[name].key
         if env.get(variable) and not api.key_file:
             yield f"{variable}: the service does not see it; put the key into a file and set {name}.key_file"
-    asked = {settings.judge.provider, settings.judge.claude_code, settings.judge.codex} if settings else set()
-    if settings and "claude-cli" in asked and (way := lost_login(env, settings.claude_cli.token_file)):
+    asked = {settings.judge.provider, settings.judge.claude_code, settings.judge.codex}
+    if "claude-cli" in asked and (way := lost_login(env, settings.claude_cli.token_file)):
         yield way
 
 

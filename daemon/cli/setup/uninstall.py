@@ -23,7 +23,7 @@ from ...core.errors import ReflectdError, Unavailable, UserError, words
 from ...files.safe import remove_empty
 from ...paths import config_file, data_folder
 from ..render import plain, print_json
-from ..settings import add_flags, load
+from ..settings import add_flags, look
 from ..terminal import agreed, say
 from . import agents
 from .opencode import loaded
@@ -177,7 +177,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """List, ask, remove. An item that can't be removed does not keep the rest."""
-    where = _where(args)
+    _, where = look(args)  # wrong settings must not keep anyone from leaving
     found = [
         *settings(os.environ, Path.cwd()),
         *service(os.environ, where),
@@ -213,14 +213,6 @@ def run(args: argparse.Namespace) -> int:
     done = "The rest is removed. " if failed else "Removed. "
     say(f"{done if removes else ''}Next: {program}")
     return int(bool(failed))
-
-
-def _where(args: argparse.Namespace) -> Paths:
-    """Wrong settings must not keep anyone from leaving."""
-    try:
-        return load(args)[1]
-    except UserError:
-        return paths.resolve(os.environ)
 
 
 def _remove(found: list[Trace], where: Paths) -> dict[str, str]:
