@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...client import request
 from ...core.errors import Unavailable
@@ -50,6 +50,7 @@ Row = tuple[str, str]
 NOT_RUNNING = 3
 MINE = 3  # sessions of this project, without --full
 SHOWN = 10
+DAY_MS = 86_400_000
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -117,7 +118,7 @@ def render(
     title = paint(f"reflectd {status['version']} runs", "bold")
     runs = f"(pid {status['pid']}, up {span(status['uptime_s'])}, {status['rss_mb']} MB)"
     lines = paint.row("", f"{title} {runs}", "  ")
-    for label, text in _problems(status, paint):
+    for label, text in _problems(status, paint, now_ms):
         lines += _row(label, text, paint)
     mine = [s for s in sessions if project is None or full or is_inside(s["directory"], project)]
     for s in mine if full else mine[:MINE]:
@@ -140,27 +141,51 @@ def render(
     return lines
 
 
-def _problems(status: Json, paint: Paint) -> list[Row]:
+class Fault(NamedTuple):
+    """A fault that the running daemon tells of: a row of ``status``, and a finding of ``doctor``."""
+
+    label: str
+    check: str
+    outcome: Literal["ok", "warn", "fail"]
+    text: str
+    mend: str = ""
+
+
+def faults(status: Json, now_ms: float) -> Iterator[Fault]:
+    """The faults of a daemon with this status, at ``now_ms`` (epoch ms)."""
+    if degraded := status["degraded"]:
+        yield Fault("DEGRADED", "daemon", "fail", degraded, "mend what it names; until then nothing is sent")
+    for name, words in status["providers_down"].items():
+        error = words.removeprefix(f"{name}: ")
+        if name in status["providers_refused"]:
+            mend = "give it a valid key or login, then reflectd restart"
+            refused = f"{name} is refused again and again: {error}"
+            yield Fault("REFUSED", "providers", "fail", refused, mend)
+        else:
+            text = f"{name} did not answer when last asked: {error}"
+            yield Fault("silent", "providers", "warn", text, "reflectd doctor --online")
+    if (dead := status["dead_letters"])["count"]:
+        useless, last = count(dead["count"], "reply", "replies"), clock(dead["last_at"])
+        text = f"{useless} of models could not be used, the last at {last}: {short(dead['last_why'], 120)}"
+        recent = now_ms - dead["last_at"] < DAY_MS
+        mend = "another model may do better: judge.provider, judge.model" if recent else ""
+        yield Fault("useless", "replies", "warn" if recent else "ok", text, mend)
+    for stands in status["standstill"]:
+        mend = "set the clock right, or `reflectd prune` if it is right"
+        yield Fault("prune", "prune", "warn", standstill(stands), mend)
+
+
+def _problems(status: Json, paint: Paint, now_ms: float) -> list[Row]:
     """The faults, and the things that need the person."""
-    rows: list[Row] = []
-    if status["degraded"]:
-        rows.append(("DEGRADED", paint(plain(status["degraded"]), "red")))
-    refused = status["providers_refused"]
-    rows += [
-        ("REFUSED" if name in refused else "silent", f"{name}: {short(e.removeprefix(f'{name}: '), 200)}")
-        for name, e in status["providers_down"].items()
-    ]
+    rows = []
+    for fault in faults(status, now_ms):
+        text = short(fault.text, 400)
+        rows.append((fault.label, paint(text, "red") if fault.label == "DEGRADED" else text))
     rows += [
         ("month", f"about {m['expected']:.2f} {m['currency']} at its end, {over}")
         for m in status["month"]
         if (over := dear(m))
     ]
-    dead = status["dead_letters"]
-    if dead["count"]:
-        last = f"the last at {clock(dead['last_at'])}: {short(dead['last_why'], 120)}"
-        useless = count(dead["count"], "reply", "replies")
-        rows.append(("useless", f"{useless} of models could not be used, {last}"))
-    rows += [("prune", standstill(s)) for s in status["standstill"]]
     return rows + [("key", allows(name, v)) for name, v in status["keys_unused"].items()]
 
 

@@ -23,7 +23,7 @@ from ...core.errors import Unavailable, UserError
 from ...core.words import HOSTS
 from ...files.project import find_project
 from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
-from ..render import clock, count, standstill
+from ..render import count
 from ..setup import agents, claude_code, codex, copies, opencode
 from ..setup.claude_code import CLAUDE_CODE
 from ..setup.codex import CODEX
@@ -384,8 +384,6 @@ def daemon(about: About) -> Iterator[Check]:
     if (s := about.status) is not None:
         yield Check("daemon", "ok", f"{s['version']} runs (pid {s['pid']})")
         yield from (Check("daemon", "warn", sentence, "reflectd restart") for sentence in outdated(s))
-        if s["degraded"]:
-            yield Check("daemon", "fail", s["degraded"], "mend what it names; until then nothing is sent")
     elif failed := start_failure.read(about.where):
         yield Check("daemon", "fail", failed, "reflectd start")
     elif about.where.stopped.exists():
@@ -420,19 +418,9 @@ def providers(about: About) -> Iterator[Check]:
             yield Check("keys", "ok", f"{name}: from {access.place}, sent to {shown_host(to)}")
         elif access.place:
             yield Check("keys", "warn", f"{name}: {access.place} name no key here", "set the variable")
-    status = about.status or {}
-    for name, variable in status.get("keys_unused", keys.unused).items():
+    for name, variable in (about.status or {}).get("keys_unused", keys.unused).items():
         unused = f"in the environment of a daemon that a host starts, {allows(name, variable)}"
         yield Check("keys", "ok", unused)
-    refused = status.get("providers_refused", ())
-    for name, words in status.get("providers_down", {}).items():
-        error = words.removeprefix(f"{name}: ")
-        if name in refused:
-            mend = "give it a valid key or login, then reflectd restart"
-            yield Check("providers", "fail", f"{name} is refused again and again: {error}", mend)
-        else:
-            text = f"{name} did not answer when last asked: {error}"
-            yield Check("providers", "warn", text, "reflectd doctor --online")
 
 
 def judges(about: About) -> Iterator[Check]:
@@ -546,20 +534,12 @@ def database(about: About) -> Iterator[Check]:
         yield Check("database", "warn", f"a damaged one was kept: {aside}", "remove it if you don't need it")
 
 
-def said_by_the_daemon(about: About) -> Iterator[Check]:
-    """Warnings of the running daemon: a clock that stops the deleting, replies that could not be parsed."""
-    status = about.status or {}
-    for stands in status.get("standstill", ()):
-        mend = "set the clock right, or `reflectd prune` if it is right"
-        yield Check("prune", "warn", standstill(stands), mend)
-    dead = status.get("dead_letters")
-    if not dead or not dead["count"]:
-        return
-    recent = time.time() * 1000 - dead["last_at"] < DAY_MS
-    useless, last = count(dead["count"], "reply", "replies"), clock(dead["last_at"])
-    text = f"{useless} of models could not be used, the last at {last}"
-    mend = f"{dead['last_why']}. Another model may do better: judge.provider, judge.model" if recent else ""
-    yield Check("replies", "warn" if recent else "ok", text, mend)
+def told_by_the_daemon(about: About) -> Iterator[Check]:
+    """The faults that the running daemon tells of."""
+    from ..control.status import faults
+
+    told = faults(about.status, time.time() * 1000) if about.status else ()
+    yield from (Check(*fault[1:]) for fault in told)
 
 
 def errors_logged(about: About) -> Iterator[Check]:
@@ -608,6 +588,6 @@ CHECKS = {
     "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "codex": codex_hooks,
     "providers": providers,
     "judge": judges, "learning": learning, "proof": proof, "embeddings": embeddings, "database": database,
-    "status": said_by_the_daemon, "log": errors_logged,
+    "status": told_by_the_daemon, "log": errors_logged,
 }  # fmt: skip
 """Those that need settings, in the order in which a person would mend what they find."""

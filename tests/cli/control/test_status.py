@@ -8,7 +8,7 @@ from typing import Any
 
 from daemon import paths
 from daemon.cli.control.status import render
-from daemon.cli.doctor.checks import About, providers
+from daemon.cli.doctor.checks import About, told_by_the_daemon
 from daemon.cli.render import Paint
 from daemon.core.settings import Settings
 from harness.machine.reflectd import Daemon
@@ -132,10 +132,10 @@ def test_status_and_doctor_name_a_judge_that_is_refused(box: Sandbox) -> None:
         status["providers_down"] = {"openai": "answered 401", "anthropic": "no answer"}
         status["providers_refused"] = ["openai"]
         lines = render(status, [], Paint(), 0)
-        assert "  REFUSED  openai: answered 401" in lines
-        assert "  silent   anthropic: no answer" in lines
+        assert "  REFUSED  openai is refused again and again: answered 401" in lines
+        assert "  silent   anthropic did not answer when last asked: no answer" in lines
         about = About({}, Settings(), paths.resolve(box.env()), status)
-        found = [c[:3] for c in providers(about) if "answer" in c.text]
+        found = [c[:3] for c in told_by_the_daemon(about)]
     assert found == [
         ("providers", "fail", "openai is refused again and again: answered 401"),
         ("providers", "warn", "anthropic did not answer when last asked: no answer"),
