@@ -202,7 +202,7 @@ def connected(about: About) -> Iterator[Check]:
         mend = f"install one: {', '.join(host.address for host in agents.HOST.values())}"
         yield Check("agents", "warn", f"there is {agents.neither()} on PATH: nothing can be judged", mend)
         return
-    loading = [host for host in there if agents.loads(about.env, host, Path.cwd())]
+    loading = [host for host in there if agents.HOST[host].loads(about.env, Path.cwd())]
     names = ", ".join(HOSTS[host] for host in loading or there)
     if loading:
         yield Check("agents", "ok", f"connected here: {names}")
@@ -425,7 +425,8 @@ def providers(about: About) -> Iterator[Check]:
 
 def judges(about: About) -> Iterator[Check]:
     """The judge of each host's sessions: as the running daemon says, else as the settings say."""
-    used = {host: bool(agents.loads(about.env, host, Path.cwd())) for host in HOSTS} | {"opencode": True}
+    used = {name: bool(host.loads(about.env, Path.cwd())) for name, host in agents.HOST.items()}
+    used[OPENCODE.host] = True
     running = {host: read(j) for host, j in ((about.status or {}).get("judges") or {}).items()}
     for host, wanted in found(about.settings, about.env, by_host=about.by_host).items():
         now = running.get(host, wanted)

@@ -83,18 +83,13 @@ def look(env: Mapping[str, str], folder: Path) -> list[Agent]:
         Agent(
             name,
             host.find(env),
-            loads(env, name, folder),
+            tuple(host.loads(env, folder)),
             copies.state(env, name),
             judges[name],
             tuple(host.silenced(env, folder)),
         )
         for name, host in HOST.items()
     ]
-
-
-def loads(env: Mapping[str, str], host: str, folder: Path) -> tuple[Path, ...]:
-    """The settings files through which the agent loads us when it is started in ``folder``."""
-    return tuple(dict.fromkeys(HOST[host].loads(env, folder)))
 
 
 def _judges(env: Mapping[str, str]) -> dict[str, str]:

@@ -102,8 +102,8 @@ class ClaudeCode(Host):
         ruled = [f for place in managed for f in (place, *sorted(place.with_suffix(".d").glob("*.json")))]
         loaded = [path for _, path, on in enabled_in(env, folder) if on and path is not None]
         for file in (*ruled, *self.read_in(env, folder)):
-            with suppress(UserError, Unavailable, OSError):
-                settings = load(file) if file.is_file() else {}
+            with suppress(UserError, Unavailable):
+                settings = load(file)
                 if settings.get("disableAllHooks") is True:
                     yield f"{file}: disableAllHooks is true, so no hook runs"
                 elif file in ruled and settings.get("allowManagedHooksOnly") is True:
@@ -264,7 +264,7 @@ def enabled_in(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str
     """
     for file in CLAUDE_CODE.read_in(env, folder):
         with suppress(UserError, Unavailable):
-            settings = load(file) if file.is_file() else {}
+            settings = load(file)
             if _mentions(settings):
                 yield file, entry(settings), settings.get(ENABLED[0], {}).get(PLUGIN) is True
 

@@ -124,8 +124,8 @@ class Host:
 
     def is_in(self, file: Path) -> bool:
         """Says whether the file has an entry of ours. One that can't be read counts as one without."""
-        with suppress(UserError, Unavailable, OSError):
-            return file.is_file() and bool(self.mine(read_text(file)))
+        with suppress(UserError, Unavailable):
+            return bool(self.mine(read_text(file)))
         return False
 
     def setup(self, args: argparse.Namespace, env: Env, now: Callable[[], datetime]) -> Report:
@@ -148,7 +148,7 @@ class Host:
             report = self.remove(env, file, line, folder=folder, force=args.force, dry_run=dry_run)
             still = (f"{where}: it is still loaded from there" for where in self.elsewhere(env, folder, file))
             return replace(report, warnings=tuple(still))
-        there, old = os.path.lexists(file), text_of(file)
+        there, old = os.path.lexists(file), read_text(file)
         with named(file):
             mine = self.mine(old, line)
             text = self.put(old if old.strip() else self.new, line)
@@ -176,7 +176,7 @@ class Host:
         dry_run: bool = False,
     ) -> Report:
         """Take our entry out; the file is as it was before us, if nobody edited it since."""
-        old, text = text_of(file), None
+        old, text = read_text(file), None
         with named(file):
             mine = self.mine(old, line)
             made, oldest = edit.first(env, file)
@@ -215,11 +215,6 @@ class Host:
         if not self.is_in(file):
             self.forget(env, file, old)
         copies.remove_unused(env, self.host, [file, *edit.edited_files(env), *self.read_in(env, folder)])
-
-
-def text_of(file: Path) -> str:
-    """The settings, "" for no file. Raises ``UserError``, ``Unavailable``."""
-    return read_text(file) if os.path.lexists(file) else ""
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class OpenCode(Host):
 
     def loads(self, env: Mapping[str, str], folder: Path) -> list[Path]:
         """Settings files with our line, and plugin files of ours."""
-        return [file for file, _ in loaded(env, folder)]
+        return list(dict.fromkeys(file for file, _ in loaded(env, folder)))
 
     def elsewhere(self, env: Mapping[str, str], folder: Path, file: Path, line: str = "") -> Iterator[str]:
         """Where else a line of ours stands that is not ``line``, or a plugin file of ours."""
@@ -124,9 +124,8 @@ def loaded(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
     file of ours with "". A file that can't be read is skipped: opencode itself will report it.
     """
     for file in OPENCODE.read_in(env, folder):
-        if file.is_file():
-            with suppress(UserError, Unavailable):
-                yield from ((file, spec) for spec in OPENCODE.mine(read_text(file)))
+        with suppress(UserError, Unavailable):
+            yield from ((file, spec) for spec in OPENCODE.mine(read_text(file)))
     for plugin in (path for base in _bases(env, folder) for path in base.glob("plugin*/*.[jt]s")):
         with suppress(UserError, Unavailable):
             if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in read(plugin):
