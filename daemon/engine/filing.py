@@ -52,9 +52,12 @@ class _Piece(Struct, frozen=True):
 
 
 class _Folder(Struct, eq=False):
-    """The waiting files of one folder, by session and file. The urgent ones are put at the front."""
+    """The waiting files of one folder, by session and file: ``urgent`` before ``rest``, each in order: an
+    alias is marked as out of date after the verdict that wrote it.
+    """
 
-    waiting: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
+    urgent: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
+    rest: OrderedDict[tuple[str, str], _Piece] = field(default_factory=OrderedDict)
     hangs: bool = False
 
 
@@ -158,7 +161,7 @@ class Filing:
         if len(self._cases) > CASES_WAITING:
             (directory, session, name), _ = self._cases.popitem(last=False)
             if (folder := self._folders.get(directory)) is not None:
-                folder.waiting.pop((session, name), None)
+                folder.rest.pop((session, name), None)
             self._cases_dropped += 1
             text = f"{self._cases_dropped} evaluations were not saved in .reflection: the disk is too slow"
             self._world.health.failed(CASES, text)
@@ -192,7 +195,7 @@ class Filing:
         return any(not folder.hangs for folder in self._folders.values())
 
     def status(self) -> dict[str, int]:
-        waiting = sum(len(folder.waiting) for folder in self._folders.values())
+        waiting = sum(len(folder.urgent) + len(folder.rest) for folder in self._folders.values())
         return {"waiting": waiting, "cases_dropped": self._cases_dropped}
 
     async def drain(self) -> None:
@@ -214,15 +217,17 @@ class Filing:
             task = asyncio.get_running_loop().create_task(self._work(directory, folder))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        folder.waiting[key] = piece
-        if urgent:
-            folder.waiting.move_to_end(key, last=False)
+        if urgent or key in folder.urgent:
+            folder.rest.pop(key, None)
+            folder.urgent[key] = piece
+        else:
+            folder.rest[key] = piece
 
     async def _work(self, directory: str, folder: _Folder) -> None:
         try:
-            while folder.waiting:
+            while folder.urgent or folder.rest:
                 await self._turns.acquire()
-                key, piece = folder.waiting.popitem(last=False)
+                key, piece = (folder.urgent or folder.rest).popitem(last=False)
                 self._cases.pop((directory, *key), None)
                 await self._write(directory, folder, piece)
         finally:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from daemon.core.session import Session
 from daemon.core.verdict import Verdict
-from daemon.engine.filing import AT_ONCE, CASES_WAITING, Filing
+from daemon.engine.filing import AT_ONCE, CASES_WAITING, READ_MS, Filing
 from daemon.files.verdict import Judging, VerdictFiles
 from daemon.judge.decide import Decision
 from daemon.judge.flow import Opinion
@@ -85,6 +85,19 @@ async def test_a_verdict_that_a_new_task_made_stale_is_not_written_again(
     found = said(work / ".reflection" / "verdict_mine.json")
     assert (found["complete"], found["timestamp"]) == (True, 0) == (stale["complete"], stale["timestamp"])
     assert sim.daemon.world.verdicts.unfiled() == []
+
+
+@pytest.mark.shows("I22")
+async def test_an_alias_is_marked_after_the_verdict_that_wrote_it(sim: SimDaemon, tmp_path: Path) -> None:
+    """The agent goes on with its feedback while the disk is slow: no alias stays fresh."""
+    work, filing = tmp_path / "work", sim.daemon.engine.filing
+    session = "ses_0123456789"
+    given = Verdict(session, "t", "u", "incomplete", sim.clock.ms - READ_MS, will_prompt=True)
+    filing.final(given, str(work))
+    filing.went_on(session)
+    await filing.drain()
+    assert said(work / ".reflection" / f"verdict_{session}.json")["timestamp"] == given.at
+    assert said(work / ".reflection" / f"verdict_{session[:8]}.json")["timestamp"] == 0
 
 
 class Disks:
