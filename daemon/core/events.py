@@ -119,9 +119,7 @@ class SessionCompacted(_Told, frozen=True):
 
 
 class ActivitySeen(_Told, frozen=True):
-    """The model or a tool wrote something: ``bytes`` since the last such event."""
-
-    bytes: int = 0
+    """The model or a tool wrote something."""
 
 
 class ToolEnded(_Told, frozen=True):

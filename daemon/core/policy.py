@@ -71,20 +71,14 @@ POLICIES: Final[dict[str, Policy]] = {
     "stuck": Policy(MODELS, attempts=2),
     "compaction": Policy(MODELS, attempts=2),
     # the playbook; no rules can learn, so none answer in place of a model
-    "reflect": LEARNING,
-    "curate": LEARNING,
-    "keypoints": LEARNING,
+    **dict.fromkeys(("reflect", "curate", "keypoints"), LEARNING),
     # `reflectd judge --past --provider`
-    "asked.judge": ASKED,
-    "asked.judge.again": ASKED,
-    "asked.judge.second": ASKED,
-    "haiku_reflexion": REFLEXION,
-    "haiku_eval": REFLEXION,
+    **dict.fromkeys(("asked.judge", "asked.judge.again", "asked.judge.second"), ASKED),
+    **dict.fromkeys(("haiku_reflexion", "haiku_eval"), REFLEXION),
     # one call for a task that a person gave: a late answer is of no use
     "lessons": replace(LEARNING, attempts=1, call_s=20.0),
     # `/reflect`: a person asked for it, and waits
-    "signals": REFLECT,
-    "contradicts": REFLECT,
+    **dict.fromkeys(("signals", "contradicts"), REFLECT),
 }
 
 

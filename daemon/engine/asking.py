@@ -28,7 +28,7 @@ from .world import DAY_MS, World
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ..core.guards import Limits, Skip
+    from ..core.guards import Skip
     from ..core.llm import Prompt, Reply
     from ..core.session import Session
     from ..judge.case import Case
@@ -68,40 +68,26 @@ class Asking(Struct, eq=False):
     _told_refused: set[str] = field(default_factory=set)
     _early: OrderedDict[str, Formed] = field(default_factory=OrderedDict)
 
-    async def ask(
-        self, question: Question[R], s: Session, deadline_s: float, limits: Limits | None = None
-    ) -> Answer[R]:
+    async def ask(self, question: Question[R], s: Session, deadline_s: float) -> Answer[R]:
         """The answer to one question, by the prompts of the session's folder. The rest as in ``run``."""
         world = self._world
         texts = await asyncio.to_thread(world.prompt_texts, s.directory)
         question = replace(question, nonce=question.nonce or world.nonce(), session=question.session or s.id)
-        return await self.run(ask(question, texts), s, deadline_s, limits)
+        return await self.run(ask(question, texts), s, deadline_s)
 
-    async def run(
-        self,
-        flow: Generator[Prompt, Reply, Result],
-        s: Session,
-        deadline_s: float,
-        limits: Limits | None = None,
-    ) -> Result:
-        """The result of the flow. ``deadline_s``: for all its calls together. ``limits``: those of the
-        session, if none are given; with limits of their own nobody is told of the one that forbids a call.
-        """
+    async def run(self, flow: Generator[Prompt, Reply, Result], s: Session, deadline_s: float) -> Result:
+        """The result of the flow. ``deadline_s``: for all its calls together."""
         world = self._world
-        within = limits or world.limits(s)
-
-        def tell(no: Skip | None) -> None:
-            if no is not None and limits is None:
-                self._over_limit(s, no)
+        limits = world.limits(s)
 
         async def answer(prompt: Prompt, left_s: float) -> Reply:
-            call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, within))
+            call = asyncio.ensure_future(world.calls.ask(replace(prompt, host=s.host), left_s, limits))
             under_way = self._calls.setdefault(s.id, set())
             under_way.add(call)
             try:
                 reply = await call
             except Unavailable as e:
-                tell(e.limit)
+                self._over_limit(s, e.limit)
                 raise
             except asyncio.CancelledError:
                 me = asyncio.current_task()
@@ -109,7 +95,7 @@ class Asking(Struct, eq=False):
                     raise
                 raise Unavailable(OFF, "gone") from None
             else:
-                tell(reply.limit)
+                self._over_limit(s, reply.limit)
                 return reply
             finally:
                 under_way.discard(call)
@@ -167,7 +153,9 @@ class Asking(Struct, eq=False):
             )
         self._world.later(*keep_letters(letters))
 
-    def _over_limit(self, s: Session, no: Skip) -> None:
+    def _over_limit(self, s: Session, no: Skip | None) -> None:
+        if no is None:
+            return
         told = (self._world.clock.now_ms() // DAY_MS, no.guard, s.id if no.of_session else "")
         if told in self._told_limits:
             return

@@ -130,18 +130,15 @@ class StatusReport:
         return instance.told != self._state(instance)
 
     def _state(self, instance: Instance) -> dict[str, Any]:
+        """Where its host has to ask before it goes on, and how long it waits there."""
         settings = self._world.project(instance.directory)
+        places = self._engine.features.has_context(instance.directory) if settings.offer.enabled else {}
         return {
             "gate": settings.run.gate,
             "gate_ms": settings.gate_s * 1000,
-            **self._places(settings, instance.directory),
+            "context": "context" in places,
+            **{str(place): ms for place, ms in places.items() if place != "context"},
         }
-
-    def _places(self, settings: Settings, directory: str) -> dict[str, Any]:
-        """Where its host has to ask for context, and how long it waits there."""
-        places = self._engine.features.has_context(directory) if settings.offer.enabled else {}
-        waits = {str(place): ms for place, ms in places.items() if place != "context"}
-        return {"context": "context" in places, **waits}
 
     def status(self) -> dict[str, Any]:
         """``GET /v1/status``."""

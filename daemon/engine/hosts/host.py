@@ -228,15 +228,14 @@ class Answers:
     def new_id(self) -> str:
         return f"{self._boot}-{next(self._count)}"
 
-    @contextlib.contextmanager
-    def waiting(self, identity: str, instance: str) -> Iterator[asyncio.Future[msgspec.Raw]]:
-        """A future for the result of this call, as long as somebody waits for it."""
+    def expect(self, identity: str, instance: str) -> asyncio.Future[msgspec.Raw]:
+        """A future for the result of this call, until ``forget``."""
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         self._waiting[identity] = (instance, answer)
-        try:
-            yield answer
-        finally:
-            self._waiting.pop(identity, None)
+        return answer
+
+    def forget(self, identity: str) -> None:
+        self._waiting.pop(identity, None)
 
     def result(self, identity: str, status: ResultStatus, data: msgspec.Raw, error: str) -> bool:
         """The result of a call; False when no call waits for it (a stored order, or too late)."""
@@ -320,23 +319,20 @@ class Instance(Struct, eq=False):
     async def call(self, order: CallOrder, timeout_s: float) -> msgspec.Raw:
         """Send a call and wait for the data of its result. Raises ``Unavailable``."""
         identity = self.answers.new_id()
-        with self.answers.waiting(identity, self.id) as answer:
-            try:
-                self.host.take(self, identity, order)
-                async with asyncio.timeout(timeout_s):
-                    return await answer
-            except TimeoutError:
-                what = f"{type(order).__name__}: no answer from {self.id} in {timeout_s:g} s"
-                raise Unavailable(what) from None
-            finally:
-                if not answer.done() or answer.cancelled():
-                    self._abandon(identity, order)
-
-    def _abandon(self, identity: str, order: CallOrder) -> None:
-        """Nobody waits any more: a judge session must not go on spending."""
-        if isinstance(order, RunJudge):
-            with contextlib.suppress(Unavailable):
-                self.host.take(self, f"{identity}-cancel", CancelOrder(identity))
+        answer = self.answers.expect(identity, self.id)
+        try:
+            self.host.take(self, identity, order)
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            what = f"{type(order).__name__}: no answer from {self.id} in {timeout_s:g} s"
+            raise Unavailable(what) from None
+        finally:
+            self.answers.forget(identity)
+            left = not answer.done() or answer.cancelled()
+            if left and isinstance(order, RunJudge):  # it must not go on spending
+                with contextlib.suppress(Unavailable):
+                    self.host.take(self, f"{identity}-cancel", CancelOrder(identity))
 
     def renew(self) -> asyncio.Queue[bytes | None]:
         """A queue for a new stream, with what the old one has not sent, unless it never read at all."""

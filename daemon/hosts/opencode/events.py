@@ -14,7 +14,7 @@ from ...core import events as ev
 from ...core.consent import chosen, shown, typed
 from ...core.errors import BadReply
 from ...core.guards import ABORT_ERROR
-from ..wire import Wire, decode, milliseconds
+from ..wire import Wire, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,6 @@ class _Event(Struct):
     human: bool | None = None
     steers: bool | None = None
     order: str | None = None
-    bytes: float | None = None
     tool: str | None = None
     call: str | None = None
     result: str | None = None
@@ -196,7 +195,7 @@ _READERS: Final[dict[str, Callable[[_Event, int], tuple[ev.Event, ...]]]] = {
     "question.replied": _answered,
     "question.rejected": _answered,
     "command": _typed,
-    "activity": lambda e, t: (ev.ActivitySeen(_session(e), t, milliseconds(e.bytes)),),
+    "activity": lambda e, t: (ev.ActivitySeen(_session(e), t),),
     "tool": _tool,
     "judge.created": lambda e, t: (ev.JudgeCreated(_session(e), t),),
     "dispose": lambda _e, t: (ev.InstanceDisposed(t),),

@@ -75,7 +75,7 @@ from tests.hosts.opencode.samples import JSON, S
         ("permission.replied", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
         ("question.replied", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
         ("question.rejected", {**S, "requestID": "q"}, (ev.PersonAnswered("s", 5, "q"),)),
-        ("activity", {**S, "bytes": 12}, (ev.ActivitySeen("s", 5, 12),)),
+        ("activity", {**S, "bytes": 12}, (ev.ActivitySeen("s", 5),)),
         ("judge.created", S, (ev.JudgeCreated("s", 5),)),
         ("dispose", {}, (ev.InstanceDisposed(5),)),
         ("something.new", {"a": 1}, ()),
