@@ -204,9 +204,6 @@ class Effects(Struct, eq=False):
         now = self._world.clock.now_ms()
         self._world.later(outbox.set_status(stored.id, status, stored.instance, now))
 
-    def unresolved(self, instance: Instance) -> list[Stored]:
-        return [o for o in self._world.outbox.open(instance=instance.id) if isinstance(o.order, Prompting)]
-
     async def look_up(self, stored: Stored, transcript: Transcript) -> None:
         """A prompt that is not in the messages is sent again, but never hours after the idle."""
         if any(m.order == stored.id for m in transcript.messages):

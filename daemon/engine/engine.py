@@ -19,7 +19,7 @@ from .hosts.claude_code import ClaudeCode
 from .hosts.codex import Codex
 from .hosts.opencode import Opencode
 from .intake import Intake
-from .jobs import Jobs, Upkeep
+from .jobs import RETENTION, UPKEEP, Jobs, Upkeep
 from .offering import Offering
 from .proving import Proving
 from .recover import Recover
@@ -72,7 +72,7 @@ class Engine(Struct, frozen=True, eq=False):
 
     async def run_jobs(self) -> None:
         """Does background work."""
-        self.commit.add(*self.upkeep.first_jobs())
+        self.commit.add(self.jobs.statement(RETENTION, "", lane=UPKEEP))
         with contextlib.suppress(Unavailable):  # then they are stored with the next flush that works
             await self.commit.flush()
         await self.jobs.run(self.upkeep.work, self.schedule.busy)

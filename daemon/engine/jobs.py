@@ -189,9 +189,6 @@ class Upkeep(Struct, eq=False):
     _world: World
     _jobs: Jobs
 
-    def first_jobs(self) -> list[Statement]:
-        return [self._jobs.statement(RETENTION, "", lane=UPKEEP)]
-
     async def work(self, job: Job) -> None:
         """Do one job. Raises ``Unavailable`` when it is to be tried again."""
         if job.kind == RETENTION:

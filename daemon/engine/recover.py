@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..core.errors import ReflectdError
 from ..core.guards import may_judge
-from ..core.orders import DeleteSessions
+from ..core.orders import DeleteSessions, Prompting
 from ..core.session import FINAL_FOR_TASK, Session, settled, unread, unread_turn
 from ..store import sessions as rows
 from .feature import Returned
@@ -63,8 +63,9 @@ class Recover(Struct, eq=False):
         world = self._world
         try:
             self._effects.toasts_over(instance.id)
-            for stored in self._effects.unresolved(instance):
-                await self._look_up(stored, instance)
+            for stored in world.outbox.open(instance=instance.id):
+                if isinstance(stored.order, Prompting):
+                    await self._look_up(stored, instance)
             for session in self._sessions(instance):
                 s = world.sessions.get(session)
                 if s is not None and s.busy:

@@ -129,17 +129,14 @@ class Timers:
         while self._heap and self._heap[0][0] <= now:
             _, _, session, kind = heapq.heappop(self._heap)
             if kind is None:
-                self._look(session, now)
+                at_ms, look = self._watched.get(session, (now + 1, None))
+                if look is not None and at_ms <= now:
+                    del self._watched[session]
+                    self._world.spawn(look(session), f"look at {session}", "look")
                 continue
             p = self._pending.get((session, kind))
             if p is not None and p.due <= now:
                 self._act(p, now, drop)
-
-    def _look(self, session: str, now: int) -> None:
-        watch = self._watched.get(session)
-        if watch is not None and watch[0] <= now:
-            del self._watched[session]
-            self._world.spawn(watch[1](session), f"look at {session}", "look")
 
     def _act(self, p: Pending, now: int, drop: Drop) -> None:
         if now - p.due > p.length:  # the machine slept, or no daemon ran

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.guards import Limits
-    from ..budget import Budget
     from ..calls import Calls
     from ..engine import Engine
 
@@ -86,7 +85,9 @@ class Backtest(Feature):
     async def _limits(self, query: _Query) -> Mapping[str, Any]:
         """``provider`` → what was spent in 24 hours, and the caps. Raises ``Rejected``."""
         self._calls(query.provider)
-        since, budget = self._world.clock.now_ms() - DAY_MS, self._budget
+        since, budget = self._world.clock.now_ms() - DAY_MS, self._world.calls.budget
+        if budget is None:
+            raise Rejected("this daemon keeps no ledger")
         spent = [budget.spent(since, account) for account in ("judging", "asked")]
         limits = self._within()
         return {
@@ -134,10 +135,3 @@ class Backtest(Feature):
         """The caps of a day; those of a session are for sessions that run."""
         limits = self._world.limits(Session(id=""))
         return replace(limits, usd_per_session=max(limits.usd_per_session, limits.usd_per_day))
-
-    @property
-    def _budget(self) -> Budget:
-        budget = self._world.calls.budget
-        if budget is None:
-            raise Rejected("this daemon keeps no ledger")
-        return budget

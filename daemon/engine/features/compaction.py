@@ -98,18 +98,14 @@ class Compaction(Feature):
             return
         self._looking.add(p.session)
         try:
-            await self._attempt(p)
+            found = await self.parts.nudges.current(p, but=FINISHED)
+            if isinstance(found, Skip):
+                if found.wait:
+                    self._later(p, found.reason)
+            elif found is not None:
+                await self._look(p, found)
         finally:
             self._looking.discard(p.session)
-
-    async def _attempt(self, p: Pending) -> None:
-        found = await self.parts.nudges.current(p, but=FINISHED)
-        if isinstance(found, Skip):
-            if found.wait:
-                self._later(p, found.reason)
-            return
-        if found is not None:
-            await self._look(p, found)
 
     def _later(self, p: Pending, why: str) -> None:
         """Try again in a while, or give up. A timer that was set meanwhile is newer, and stays."""

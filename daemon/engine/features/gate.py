@@ -72,7 +72,12 @@ class Gate(Feature):
         """The feedback order that should follow ``text``, or None. Every failure is None."""
         asking = asyncio.ensure_future(self._ask(instance, session, message, text))
         self._thinks[session, message] = asking
-        asking.add_done_callback(lambda _: self._thought(session, message, asking))
+
+        def thought(_: object) -> None:
+            if self._thinks.get((session, message)) is asking:
+                del self._thinks[session, message]
+
+        asking.add_done_callback(thought)
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
@@ -83,10 +88,6 @@ class Gate(Feature):
         except ReflectdError as e:
             self._world.log.info("gate", session=session, answer="nothing", error=str(e))
             return None
-
-    def _thought(self, session: str, message: str, asking: asyncio.Future[Any]) -> None:
-        if self._thinks.get((session, message)) is asking:
-            del self._thinks[session, message]
 
     async def _unheard(self, asking: asyncio.Future[dict[str, Any] | None]) -> None:
         order = await asking
