@@ -140,7 +140,7 @@ def test_a_dispute_by_keys_keeps_a_case(place: Place) -> None:
         page.keyboard.press("Space")
         page.keyboard.press("Enter")
         page.wait_for_selector("text=You keep this case as a test")
-    listed = said(reflectd(place.box, "case", "list"), 0, "complete")
+    listed = said(reflectd(place.box, "case", "list"), 0, "done")
     assert "ses_plain" in listed or "login" in listed
 
 
