@@ -1,34 +1,41 @@
-"""A person's changes of learned texts: add, approve, forget, undo.
+"""A person's changes of learned texts: add, approve, forget, undo, import.
 
 A text counts by a person's word, so approving and forgetting ask on a terminal, and no flag answers in their
 place: an agent could set it. A text that is added without a terminal waits. Rules and preferences are changed
 as ``reflectd reflect`` changes them. Every change of a file is kept, and ``undo`` takes it back while nobody
-edited the file since.
+edited the file since. Nobody here vouches for imported texts: they wait until the person approves them. A
+playbook is taken over in any older form, also the ACE plugin's.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ...core.errors import UserError
+from ...core.errors import Unavailable, UserError, words
 from ...core.given import folded
 from ...learning.playbook import points
-from ...learning.playbook.project_playbook import may_count
+from ...learning.playbook.project_playbook import LIMIT, may_count, parsed
 from ...learning.records import NOBODY, change_named, changes, settle
 from ...learning.texts import refusal
 from ..reflect.review import consent
 from ..reflect.review import decided as asked_about
-from ..render import Paint, clock, place, plain, print_json, short
+from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import asked, attended, say, show
 from .learned import About, line_of, listed
 
 if TYPE_CHECKING:
     import argparse
 
+    from ...learning.playbook.points import Playbook
     from ...learning.records import Kind, Record
 
 Json = dict[str, Any]
 REWARD: Final = -1.0  # of a task whose lesson a person wrote down: it went wrong
+BLOCK: Final = 100  # lessons in one request
 PERSON: Final = "this asks a person, on a terminal"
 
 
@@ -249,3 +256,137 @@ def _list_changes(args: argparse.Namespace, about: About) -> int:
         )
     show([*lines, "Take one back with: reflectd learned undo CHANGE"], pager=not args.no_pager)
     return 0
+
+
+# --- import -------------------------------------------------------------------------------------------------
+
+
+def take(args: argparse.Namespace) -> int:
+    """Take over points and lessons that are not here yet. They wait for the person's word."""
+    about, raw = About.of(args), _read(args.file)
+    theirs, lessons, left_out, notes = _understood(raw, args.file)
+    if about.kind == "point":
+        lessons = []
+    new, known, refused = _take_lessons(args, about, lessons)
+    taken, told, change = _take_points(args, about, theirs) if about.kind != "lesson" else ([], (), None)
+    told = (*notes, *told)
+    if args.json:
+        print_json({
+            "points": taken, "change": change, "lessons": new, "known": known, "refused": refused,
+            "left_out": left_out, "dry_run": args.dry_run, "told": told,
+        })  # fmt: skip
+        return 0
+    for line in told:
+        say(f"reflectd: {plain(line)}", sys.stderr)
+    verb = "would be taken over" if args.dry_run else "taken over"
+    say(
+        f"{verb}: {count(len(taken), 'point')}, {count(new, 'lesson')}; {count(known, 'lesson')} here already"
+    )
+    if (taken or new) and not args.dry_run:
+        say("They wait for your word: `reflectd learned approve` lists them.")
+    for one in refused:
+        say(f"  left out: {short(one['id'], 40)}: {short(one['why'], 200)}", sys.stderr)
+    if left_out:
+        say(
+            f"  left out: {count(left_out, 'rule or preference', 'rules and preferences')}: they need your "
+            "yes, `reflectd learned add --kind rule TEXT`",
+            sys.stderr,
+        )
+    if change:
+        say(f"undo with: reflectd learned undo {change}")
+    return 0
+
+
+def _read(name: str) -> bytes:
+    """The bytes of the file, of stdin for "-". Raises ``UserError``."""
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(LIMIT + 1)
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(LIMIT + 1)
+    except FileNotFoundError:
+        raise UserError(f"there is no file {name}") from None
+    except OSError as error:
+        raise UserError(f"can't read {name}: {words(error)}") from None
+    if len(raw) > LIMIT:
+        raise UserError(f"{name} is larger than {LIMIT // 1024 // 1024} MB")
+    return raw
+
+
+def _understood(raw: bytes, name: str) -> tuple[Playbook | None, list[Json], int, tuple[str, ...]]:
+    """The playbook and the lessons in it, how many rules and preferences, and what could not be used as it
+    is. Raises ``UserError`` with the number of a line that is none of them.
+    """
+    with suppress(ValueError, RecursionError):
+        whole = points.migrated(parsed(raw))
+        return whole.playbook, [], 0, whole.told
+    found: dict[str, list[Json]] = {section: [] for section in points.SECTION_SLUGS}
+    lessons, left_out = list[Json](), 0
+    for number, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        one = _line(line)
+        if one is None:
+            what = f"{name} is no playbook, and line {number} of it is nothing that was learned"
+            raise UserError(f"{what}; nothing was taken over")
+        if one.get("kind") in ("rule", "preference"):
+            left_out += 1
+        elif one.get("kind") == "point":
+            counts = {"helpful": one.get("helped", 0), "harmful": one.get("harmed", 0)}
+            point = {"name": one.get("id"), "text": one.get("text"), **counts}
+            found.get(str(one.get("where")), found["OTHERS"]).append(point)
+        else:
+            lessons.append(one)
+    if not any(found.values()):
+        return None, lessons, left_out, ()
+    made = points.migrated({"sections": found})
+    return made.playbook, lessons, left_out, made.told
+
+
+def _line(line: bytes) -> Json | None:
+    """A record or an episode; None for what is none, and for numbers and texts that no JSON has."""
+    try:
+        found = parsed(line)
+        json.dumps(found, ensure_ascii=False).encode()  # half characters can't be sent
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("kind", ""), str):
+        return None
+    return found if {"lesson", "kind"} & found.keys() else None
+
+
+def _take_points(
+    args: argparse.Namespace, about: About, theirs: Playbook | None
+) -> tuple[list[Json], tuple[str, ...], str | None]:
+    """The points that say something new."""
+    if theirs is None:
+        return [], (), None
+    taken = []
+    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
+        said = {folded(p["text"]) for _, p in points.each(edit.playbook)}
+        for section, p in points.each(theirs):
+            if folded(p["text"]) in said:
+                continue
+            said.add(folded(p["text"]))
+            known = points.parts(p["name"])
+            slug = known[0] if known else points.SECTION_SLUGS[section]
+            name = edit.names.keep(p["name"]) if known else edit.names.take(slug)
+            taken.append({**p, "name": name})
+            edit.playbook["sections"][section].append(taken[-1])
+        edit.what = f"imported {count(len(taken), 'point')}"
+    return taken, tuple(edit.told), f"p{edit.revision.number}" if edit.revision else None
+
+
+def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
+    """How many are new and known, and those that may not be kept."""
+    new, known, refused = 0, 0, list[Json]()
+    for at in range(0, len(lessons), BLOCK):
+        body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
+        try:
+            done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+        except (Unavailable, UserError) as error:
+            before = f" ({count(new, 'lesson')} taken over before that)" if new else ""
+            raise type(error)(f"{error}{before}") from error
+        new, known, refused = new + done["new"], known + done["known"], refused + done["refused"]
+    return new, known, refused

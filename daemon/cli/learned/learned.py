@@ -1,13 +1,15 @@
 """``reflectd learned``: everything that was learned about a project, in one list. ``playbook`` and ``memory``
 are the same list, with points or lessons alone.
 
-Lists and reports change nothing. They read files and the database, and need no daemon. Exit codes: 0 done, or
-nothing to do · 1 not available, or you said no · 2 wrong arguments, no such thing, no terminal, or a file
-that can't be used.
+Lists, reports and exports change nothing. They read files and the database, and need no daemon. Exit codes: 0
+done, or nothing to do · 1 not available, or you said no · 2 wrong arguments, no such thing, no terminal, or a
+file that can't be used.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
@@ -21,7 +23,7 @@ from ...core.given import folded
 from ...core.settings import Settings
 from ...files.project import find_project
 from ...learning.playbook.points import SECTION_SLUGS, each
-from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, load
+from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped, load
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
 from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket
@@ -116,17 +118,17 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
     add_flag(one)
     text = "what the verdicts were with each point and lesson, and without"
     _action(what, "report", text, reported, kind)
-    one = _action(what, "export", "print it as JSON, one on each line", _lazy("transfer", "export"), kind)
+    one = _action(what, "export", "print it as JSON, one on each line", export, kind)
     _kind_flag(one, kind)
 
 
 def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
-    def change(name: str, text: str, module: str, function: str) -> argparse.ArgumentParser:
-        parser = _action(what, name, text, _lazy(module, function), kind)
+    def change(name: str, text: str, function: str) -> argparse.ArgumentParser:
+        parser = _action(what, name, text, _lazy(function), kind)
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
         return parser
 
-    one = change("add", "add one in your own words", "changes", "add")
+    one = change("add", "add one in your own words", "add")
     one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
     _kind_flag(one, kind, "point")
     if kind != "lesson":
@@ -136,35 +138,29 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
             "--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it"
         )
         one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
-    one = change(
-        "approve", "let agents be given what waits; without an ID it is listed", "changes", "approve"
-    )
+    one = change("approve", "let agents be given what waits; without an ID it is listed", "approve")
     one.add_argument("ids", nargs="*", metavar="ID", help="points, new ones (new-12) and lessons")
     one.add_argument("--all", action="store_true", help="everything that waits and may be given to agents")
-    one = change("forget", "no agent is given it any more, and it is not learned again", "changes", "forget")
+    one = change("forget", "no agent is given it any more, and it is not learned again", "forget")
     one.add_argument("ids", nargs="+", metavar="ID", help="rules, preferences, points, new ones, lessons")
-    one = change(
-        "undo", "take a change of a file back; without one the changes are listed", "changes", "undo"
-    )
+    one = change("undo", "take a change of a file back; without one the changes are listed", "undo")
     one.add_argument(
         "change", nargs="?", default="", metavar="CHANGE", help="such as p12 (playbook) or r3 (rules)"
     )
     add_flag(one)
-    one = change(
-        "import", "take over exported points and lessons; they wait for your word", "transfer", "take"
-    )
+    one = change("import", "take over exported points and lessons; they wait for your word", "take")
     one.add_argument(
         "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
     )
 
 
-def _lazy(module: str, name: str) -> Run:
-    """The action of another module of this package, which is imported when it runs."""
+def _lazy(name: str) -> Run:
+    """An action of ``changes``, which is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:
-        from importlib import import_module
+        from . import changes
 
-        code: int = getattr(import_module(f".{module}", __package__), name)(args)
+        code: int = getattr(changes, name)(args)
         return code
 
     return run
@@ -373,6 +369,31 @@ def _side(side: Json) -> str:
     if not side["tasks"]:
         return "none"
     return f"{side['complete']} of {side['tasks']} ({100 * side['low']:.0f} to {100 * side['high']:.0f} %)"
+
+
+def export(args: argparse.Namespace) -> int:
+    """Print what was learned, a line of JSON each, with ``--json`` one object; of points the playbook."""
+    about = About.of(args)
+    if about.kind == "point":
+        found = about.rules.playbook.read()
+        if found.problem:
+            raise UserError(found.problem)
+        text = dumped(found.playbook).decode()
+    else:
+        with about.database() as db:
+            lessons = {e.id: e.as_json() for e in about.learned.episodes(db)}
+        lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in about.listing()]
+        if args.json:
+            print_json({"project": about.learned.project, "records": lines})
+            return 0
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)  # ASCII
+    sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
+    return 0
+
+
+def visible_json(text: str) -> str:
+    """JSON in which a terminal obeys nothing: what is not ASCII as escapes."""
+    return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
 
 
 # --- the playbook of the ACE plugin -------------------------------------------------------------------------
