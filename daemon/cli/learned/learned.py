@@ -158,9 +158,9 @@ def _lazy(name: str) -> Run:
     """An action of ``changes``, which is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:
-        from . import changes
+        from importlib import import_module
 
-        code: int = getattr(changes, name)(args)
+        code: int = getattr(import_module(".changes", __package__), name)(args)
         return code
 
     return run
