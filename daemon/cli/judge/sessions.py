@@ -198,16 +198,12 @@ def past_of(where: Paths, since_ms: int = 0) -> list[Session]:
     """Those of all folders in which an opencode is open; only opencode reads its database. None without a
     daemon. Raises ``Unavailable`` when an opencode does not answer.
     """
-    from ..reflect.reading import OPEN_S, listed
+    from ..reflect.reading import listed, open_folders
 
     socket = find_socket(where)
-    try:
-        there = request(socket, "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
-    except (ReflectdError, KeyError):
-        return []
     found: dict[str, Session] = {}
     after = f"{since_ms:015d}:" if since_ms else ""  # a mark begins with the time of the last use
-    for folder in dict.fromkeys(i["directory"] for i in there if i["host"] == "opencode"):
+    for folder in open_folders(where):
         for page, _ in listed(socket, "/v1/features/backtest/sessions", folder, after):
             for each in page:
                 known = each.get("session") if isinstance(each, dict) else None

@@ -111,11 +111,8 @@ class InHost(Model):
             self._keep(made)
         said = {} if done is None else {"done": list(done)}
         batches = [made[i : i + MAX_QUESTIONS] for i in range(0, len(made), MAX_QUESTIONS)]
-        forms = [[question(p).form(_SEVERAL[self.host]) for p in batch] for batch in batches]
-        entries = [
-            {"tokens": [p.token for p in batch], "input": {"questions": form}}
-            for batch, form in zip(batches, forms, strict=True)
-        ]
+        asks = [(batch, [question(p).form(_SEVERAL[self.host]) for p in batch]) for batch in batches]
+        entries = [{"tokens": [p.token for p in ps], "input": {"questions": form}} for ps, form in asks]
         print_json({"project": str(self.rules.journal.project), **said, "ask": entries, **more})
 
     def answer(self, token: str) -> tuple[Proposal, str]:

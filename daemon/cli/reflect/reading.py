@@ -289,7 +289,8 @@ class Scan:
         from ...hosts.opencode.messages import parse_transcript
         from ...paths import find_socket
 
-        directory = open_in(where, self.book.project)
+        here = os.path.realpath(self.book.project)
+        directory = next((f for f in open_folders(where) if os.path.realpath(f) == here), None)
         if directory is None:
             return False
         mark = self._cursors.get(CURSOR)
@@ -326,20 +327,16 @@ def _shown(candidate: Candidate) -> Json:
     }
 
 
-def open_in(where: Paths, project: Path) -> str | None:
-    """The folder of an opencode that is open in the project, as that names it; None when there is none, or no
-    daemon.
-    """
+def open_folders(where: Paths) -> list[str]:
+    """The folders in which an opencode is open, as that names them; none without a daemon."""
     from ...client import request
     from ...paths import find_socket
 
     try:
         instances = request(find_socket(where), "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
     except (ReflectdError, KeyError):
-        return None
-    here = os.path.realpath(project)
-    folders = (i["directory"] for i in instances if i["host"] == "opencode")
-    return next((f for f in folders if os.path.realpath(f) == here), None)
+        return []
+    return list(dict.fromkeys(i["directory"] for i in instances if i["host"] == "opencode"))
 
 
 def listed(socket: Path, route: str, directory: str, after: str) -> Iterator[tuple[list[Any], str]]:

@@ -1,9 +1,7 @@
 """The parser of ``reflectd reflect`` and its actions.
 
 Each change asks the person at the terminal. Inside a host an action becomes a question for the host's own
-tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing. Exit codes: 0
-done, or nothing to do · 1 the file system refused, or a no · 2 wrong arguments, no such rule, no terminal, or
-no journal that can be used · 130 Ctrl-C.
+tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing.
 """
 
 from __future__ import annotations

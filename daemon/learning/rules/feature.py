@@ -10,7 +10,6 @@ for a session in which the person just typed `/reflect`.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeVar
@@ -55,7 +54,6 @@ MOST_CHARS: Final = 200
 ANSWER_S: Final = 120.0  # for one question to a model
 LINES_CHARS: Final = 100_000  # of one question
 TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
-_USED: Final = "this answer was used before; ask the person again, with a new question"
 
 
 class Preferences(Feature):
@@ -71,7 +69,7 @@ class Preferences(Feature):
         self.parts = parts
         self._world = parts.world
         self._state = lru_cache(DIRECTORIES_KEPT)(lambda of: ReflectState(parts.world.db.path.parent, of))
-        self._read: OrderedDict[str, tuple[Offer, ...]] = OrderedDict()
+        self._read: dict[str, tuple[Offer, ...]] = {}
 
     def has_context(self, directory: str) -> Mapping[Place, int]:
         """A place, where the person vouched for a preference. Asked with each batch of a host's events."""
@@ -81,10 +79,8 @@ class Preferences(Feature):
         """Read the project's file."""
         if not moment.begins or not self.has_context(s.directory):
             return
-        self._read[s.directory] = await asyncio.to_thread(self._look, s.directory)
-        self._read.move_to_end(s.directory)
-        while len(self._read) > DIRECTORIES_KEPT:
-            self._read.popitem(last=False)
+        offers = await asyncio.to_thread(self._look, s.directory)
+        self._read = dict([*self._read.items(), (s.directory, offers)][-DIRECTORIES_KEPT:])
 
     def context(self, s: Session, moment: Moment) -> Sequence[Offer]:
         """When a session starts, and when it lost its context."""
@@ -201,7 +197,8 @@ class Rules(Feature):
         s, _ = self._attended(asked.session)
         async with self._lock:
             consent, now = await self._told(s.id, asked.digest), self._world.clock.now_ms()
-            # no row changes when it was used before, or an answer to the same question was
+            # no row changes when it was used before, or an answer to the same question was; the same words
+            # may be typed again, and then count again
             used = await self._world.db.commit(
                 (
                     "UPDATE consents SET spent = ?1 WHERE session = ?2 AND digest = ?3 AND source = ?4 "
@@ -212,7 +209,7 @@ class Rules(Feature):
                 durable=True,
             )
             if not used:
-                raise Rejected(_USED)
+                raise Rejected("this answer was used before; ask the person again, with a new question")
         self._world.log.info("consent used", session=s.id, source=consent.source)
         return {"session": s.id, "label": consent.label, "at": consent.at}
 
@@ -227,11 +224,7 @@ class Rules(Feature):
             raise Rejected(
                 "the host told of no answer of a person to exactly this, in this session, just now"
             )
-        if told[0].label == TYPED:  # the same words may be typed again, and then count again
-            told = [c for c in told if not c.spent]
-        if not told or any(c.spent for c in told):
-            raise Rejected(_USED)
-        return told[0]
+        return next((consent for consent in told if not consent.spent), told[0])
 
     def told(self, session: str, digest: str, since: int) -> list[Consent]:
         """The answers to that question, or the commands with that wish, newest first."""

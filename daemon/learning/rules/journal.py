@@ -80,14 +80,8 @@ class _Journal(msgspec.Struct):
 
 def empty(project: str, created: str) -> Journal:
     """A new journal. ``created``: an ISO timestamp."""
-    return {
-        "version": VERSION,
-        "project": project,
-        "created": created,
-        "signals": [],
-        "learned_rules": [],
-        "tombstones": [],
-    }
+    lists: Journal = {"signals": [], "learned_rules": [], "tombstones": []}
+    return {"version": VERSION, "project": project, "created": created, **lists}
 
 
 def checked(found: object) -> Journal:
@@ -223,9 +217,10 @@ def count(signal: Entry, at: Sighting, reading: Reading | None = None) -> None:
         del sightings[next(iter(sightings))]
     signal["first_seen"] = min(signal["first_seen"] or at.day, at.day)
     signal["last_seen"] = max(signal["last_seen"], at.day)
-    if reading is not None:
-        signal["severity"] = min(signal["severity"], reading.severity, key=SEVERITIES.index)
-    if reading is not None and reading.against:
+    if reading is None:
+        return
+    signal["severity"] = min(signal["severity"], reading.severity, key=SEVERITIES.index)
+    if reading.against:
         signal["against"] = list(dict.fromkeys([*against(signal), *reading.against]))[:MAX_AGAINST]
 
 
@@ -247,18 +242,10 @@ def trim(journal: Journal) -> int:
 
 def signal_named(journal: Journal, name: str) -> Entry:
     """The signal with this id, to be changed in place. Raises ``UserError``."""
-    return _named(journal["signals"], name, "signal", "; `reflectd reflect status` lists them")
-
-
-def rule_named(journal: Journal, name: str) -> Entry:
-    """The rule with this id. Raises ``UserError``."""
-    return _named(journal["learned_rules"], name, "rule", "")
-
-
-def _named(entries: Sequence[Entry], name: str, what: str, more: str) -> Entry:
-    entry = next((entry for entry in entries if entry["id"] == name), None)
+    signals: list[Entry] = journal["signals"]
+    entry = next((entry for entry in signals if entry["id"] == name), None)
     if entry is None:
-        raise UserError(f"there is no {what} {name[:40]!r}{more}")
+        raise UserError(f"there is no signal {name[:40]!r}; `reflectd reflect status` lists them")
     return entry
 
 

@@ -51,20 +51,12 @@ _NONE: Final[Mapping[str, Reading]] = {}
 
 
 class Loaded(NamedTuple):
-    """A journal from its file. ``problem``: why the file can't be used, "" when it can or is missing.
-    ``refused``: this folder can have none at all; else the next write begins a new one.
+    """A journal from its file. ``problem``: why the file can't be used, "" when it can or is missing; the
+    next write begins a new one.
     """
 
     journal: Journal
     problem: str = ""
-    refused: bool = False
-
-    def to_tell(self) -> list[str]:
-        """The lines for somebody who only looks. Raises ``UserError`` where there can be no journal."""
-        if self.refused:
-            raise UserError(self.problem)
-        later = "the next change keeps it aside and begins a new one"
-        return [f"{self.problem}; {later}"] if self.problem else []
 
 
 class Draft(Struct):
@@ -93,7 +85,7 @@ class ProjectJournal:
     def read(self) -> Loaded:
         """The journal as it is, empty where there is none. Never raises."""
         if problem := problem_of(self.project, self.path):
-            return Loaded(self._empty(), problem, refused=True)
+            return Loaded(self._empty(), problem)
         try:
             raw = read_bytes(self.path, LIMIT, follow=False)
             found = self._empty() if raw is None else journals.checked(json.loads(raw.decode("utf-8-sig")))
@@ -103,13 +95,17 @@ class ProjectJournal:
             problem = f"{self.path} is no journal that can be used: {why}"
             return Loaded(self._with_tombstones(self._empty()), problem)
 
+    def check(self) -> None:
+        """Raise ``UserError`` for a folder that can have no journal."""
+        if problem := problem_of(self.project, self.path):
+            raise UserError(problem)
+
     @contextmanager
     def change(self) -> Iterator[Draft]:
         """Give the journal out to be changed in place, and write it. When the block raises, nothing is
         written. Raises ``Unavailable``, and ``UserError`` for a folder that can have no journal.
         """
-        if problem := problem_of(self.project, self.path):
-            raise UserError(problem)
+        self.check()
         with alone(self.state.folder):
             loaded = self.read()
             draft = Draft(loaded.journal)

@@ -21,7 +21,7 @@ from ...redact import redact
 from ..playbook.project_playbook import ProjectPlaybook
 from ..revisions import Revision, RevisionsOf, digest, undo_of
 from ..texts import refusal
-from .journal import Pair, Turn, archived, becoming, highest, put, rule_named, same
+from .journal import Pair, Turn, archived, becoming, highest, put, same
 from .journal_file import ProjectJournal, make_place
 from .places import WorkshopRefused, every, for_preferences, for_rules, tell_workshop, vouch
 from .section import Document, Rule, checked
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .places import Place
 
 FOLDER: Final = "changes"  # in the project's folder of the state
+Env = Mapping[str, str]
 Files = list[tuple["Place", Document]]
 Write = tuple["Place", bytes | None, str]
 """A file, its new bytes (None removes it), and the digest of those that they were made from."""
@@ -93,13 +94,7 @@ class LearnedRules:
     """
 
     def __init__(
-        self,
-        project: str | Path,
-        state_dir: Path,
-        clock: Clock,
-        env: Mapping[str, str] = os.environ,
-        *,
-        playbook: str = "",
+        self, project: str | Path, state_dir: Path, clock: Clock, env: Env = os.environ, *, playbook: str = ""
     ) -> None:
         """``playbook``: the person's ``playbook.path``."""
         self.project = Path(project)
@@ -116,18 +111,14 @@ class LearnedRules:
         """Read everything; changes nothing. Without a journal that can be used the files and the list of
         changes say what there is. Raises ``UserError`` for a folder that can have no rules.
         """
-        loaded = self.journal.read()
-        told = loaded.to_tell()
+        self.journal.check()
+        journal, problem = self.journal.read()
+        told = [f"{problem}; the next change keeps it aside and begins a new one"] if problem else []
         files, problems = self._files()
-        rows = self._matched(loaded.journal, files)
+        rows = self._matched(journal, files)
+        own = [line for place, doc in files for line in by_hand(place.name, doc)]
         sentences = [s for place, doc in files for s in by_hand(place.name, doc, sentences=True)]
-        return Look(
-            rows,
-            [*(row for row in rows if row.active), *sentences],
-            loaded.journal,
-            [line for place, doc in files for line in by_hand(place.name, doc)],
-            [*told, *problems],
-        )
+        return Look(rows, [*(r for r in rows if r.active), *sentences], journal, own, [*told, *problems])
 
     def place(self, *, soft: bool = False, host: str = "") -> Place:
         """The file that a new rule goes to. ``host``: the one whose file counts, where two could have it.
@@ -198,7 +189,7 @@ class LearnedRules:
             for old in replaces:
                 row, reason = _mine(rows, old), f"replaced by {name}"
                 doc = Document(doc.archive(_line(doc, row), day, reason), doc.form)
-                before = rule_named(draft.journal, old)
+                before = _entry(draft.journal, old)
                 pairs.append((before, archived(before, reason=reason, day=day)))
             if soft:
                 vouch(self.journal.state, [text], self._clock.now_ms())
@@ -222,7 +213,7 @@ class LearnedRules:
             row, day = _mine(rows, name), self.journal.day()
             if not row.active and not delete:
                 raise UserError(f"{name} is archived already")
-            before, what = rule_named(draft.journal, name), f"{'removed' if delete else 'archived'} {name}"
+            before, what = _entry(draft.journal, name), f"{'removed' if delete else 'archived'} {name}"
             pairs = [(before, None if delete else archived(before, reason=reason, day=day))]
             write = None
             if row.rule is None:
@@ -346,8 +337,7 @@ class LearnedRules:
 
     def _highest(self, rows: Sequence[Standing]) -> int:
         """The highest number of a rule that was ever given."""
-        pairs = [pair for change in self.changes.all() for pair in change.rules]
-        old = [entry.get("id") for pair in pairs for entry in pair if entry]
+        old = [e.get("id") for c in self.changes.all() for pair in c.rules for e in pair if e]
         return highest([*(row.id for row in rows), *old])
 
     def _keeps_in_workshop(self, entry: Entry, draft: Draft) -> bool:
@@ -380,7 +370,7 @@ class LearnedRules:
         **more: str,
     ) -> Done:
         """Make these signals sources of a rule. ``more``: fields of its entry that change."""
-        before = rule_named(draft.journal, row.id)
+        before = _entry(draft.journal, row.id)
         sources = list(dict.fromkeys([*before["source_signals"], *signals]))
         pair = (before, {**before, **more, "source_signals": sources})
         return self._apply(draft, what, [pair], becoming(draft.journal, signals, "promoted"), write)
@@ -394,6 +384,11 @@ class LearnedRules:
         if seen not in {None, now}:
             raise UserError(f"{place.path} was edited while you were asked: nothing was changed; try again")
         return now
+
+
+def _entry(journal: Journal, name: str) -> Entry:
+    """The entry of a rule that is this person's."""
+    return next(entry for entry in journal["learned_rules"] if entry["id"] == name)
 
 
 def _file_of(row: Standing, files: Files) -> tuple[Place, Document]:

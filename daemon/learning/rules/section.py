@@ -285,7 +285,7 @@ class Document:
 
     def own(self) -> list[Own]:
         """A person's own words in it, by blocks: paragraphs, items of lists. No code, no headings."""
-        ours = {i for r in self.rules for i in range(r.line - 1, r.line - 1 + r.lines)}
+        ours = self._ours()
         inside = {i: p.kind or "section" for p in self._parts for i in range(p.start, p.end)}
         found: list[Own] = []
         open_block = False
@@ -457,9 +457,13 @@ class Document:
             )
         return data
 
+    def _ours(self) -> set[int]:
+        """The places of the lines of rules."""
+        return {i for r in self.rules for i in range(r.line - 1, r.line - 1 + r.lines)}
+
     def _others(self) -> list[str]:
         """The text of each line that is not a rule's."""
-        ours = {i for r in self.rules for i in range(r.line - 1, r.line - 1 + r.lines)}
+        ours = self._ours()
         return [line.text for i, line in enumerate(self.lines) if i not in ours]
 
 
