@@ -122,11 +122,13 @@ class SharedLessons:
         here = await self._store.page([project], limit=-1)
         own, theirs = [e for e in here if not e.theirs], [e for e in here if e.theirs]
         waiting = sum(e.state == "quarantined" for e in theirs)
+        forgotten = [id_ for (id_,) in self._db.read("SELECT id FROM forgotten_episodes")]
         about = {
             "me": await self._me(),
             "repository": repository,
             "project": project,
             "own": [e.id for e in own],
+            "forgotten": forgotten,
             "gone": [e.id for e in own if e.state == "dismissed"],
             "theirs": [e.id for e in theirs if e.state != "dismissed"],
             "known": [e.id for e in here],
@@ -137,18 +139,19 @@ class SharedLessons:
             await self._push(c, about, own)
             withdrawn = await _all(c, _WITHDRAWN, about)
             rows = await _all(c, _NEW, about)
+        await self._db.commit(("DELETE FROM forgotten_episodes WHERE id = ?", [(id_,) for id_ in forgotten]))
         await self._store.settle([id_ for (id_,) in withdrawn], "dismissed")
         new = await asyncio.to_thread(_copies, rows, project)
         return sum([await self._store.add(e) for e in new])
 
     async def _push(self, c: AsyncConnection[Any], about: dict[str, Any], own: Sequence[Episode]) -> None:
-        """Make the server's rows of this project say what is here: forgotten ones go, dismissed ones are
-        withdrawn, new ones that are not dismissed are written.
+        """Forgotten ones go from the server, dismissed ones are withdrawn there, new ones that are not
+        dismissed are written. What is lost here stays there as it is.
         """
-        await c.execute(f"DELETE FROM episode_memory WHERE {_MINE} AND NOT id = ANY(%(own)s)", about)
+        await c.execute("DELETE FROM episode_memory WHERE owner = %(me)s AND id = ANY(%(forgotten)s)", about)
         await c.execute(
             f"UPDATE episode_memory SET withdrawn = NOT withdrawn WHERE {_MINE} "
-            "AND withdrawn <> (id = ANY(%(gone)s))",
+            "AND id = ANY(%(own)s) AND withdrawn <> (id = ANY(%(gone)s))",
             about,
         )
         known = {id_ for (id_,) in await _all(c, f"SELECT id FROM episode_memory WHERE {_MINE}", about)}

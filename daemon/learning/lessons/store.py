@@ -144,11 +144,15 @@ class Episodes:
         )
 
     async def forget(self, ids: Collection[str]) -> None:
-        """Delete them for good; copies of others are dismissed, so that they do not come again."""
+        """Delete them for good, and note that for a shared store; copies of others are dismissed, so that
+        they do not come again.
+        """
+        own = f"FROM episode_memory WHERE NOT theirs AND {_THESE}"
+        note = f"INSERT OR IGNORE INTO forgotten_episodes SELECT id {own}"
         dismiss = f"UPDATE episode_memory SET state = 'dismissed' WHERE theirs AND {_THESE}"
-        delete = f"DELETE FROM episode_memory WHERE NOT theirs AND {_THESE}"
+        delete = f"DELETE {own}"
         these = [(_json(ids),)]
-        await self._db.commit((dismiss, these), (delete, these), durable=True)
+        await self._db.commit((note, these), (dismiss, these), (delete, these), durable=True)
 
     async def unembedded(self, model: str, limit: int) -> list[Episode]:
         """Those that have no vector of this model, newest first."""

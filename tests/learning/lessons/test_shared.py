@@ -197,6 +197,19 @@ async def test_what_is_read_has_limits(people: tuple[Person, Person], postgres: 
     assert all(len(e.query) < ROW_BYTES and int(e.id, 16) < 20_000 for e in found)
 
 
+async def test_a_lost_row_deletes_nothing(people: tuple[Person, Person]) -> None:
+    """A damaged lesson that the database put aside stays on the server, withdrawn where it was."""
+    ada, grace = people
+    for n in (1, 2):
+        await ada.learns(n)
+    await ada.sync()
+    await ada.store.settle([hexed(2)], "dismissed")
+    await ada.sync()
+    await ada.db.commit(("DELETE FROM episode_memory", [()]))
+    assert await ada.sync() == []
+    assert ids(await grace.sync()) == [1]
+
+
 async def test_a_lost_database_deletes_nothing(people: tuple[Person, Person], url: str) -> None:
     """All rows are there, and count as another's."""
     ada, _ = people
