@@ -138,10 +138,7 @@ def wish(verb: str, words: str, *flags: str) -> Wish:
 
 
 def typed(arguments: str) -> Wish | None:
-    """The wish that a person typed behind `/reflect`; None when that changes nothing by itself.
-
-    Flags count before the words and behind them, not among them.
-    """
+    """The wish that a person typed behind `/reflect`, flags at both ends; None when it changes nothing."""
     verb, _, rest = arguments[:MAX_TYPED].strip().partition(" ")
     words = [m.span() for m in _WORD.finditer(rest)]
     flags: set[str] = set()

@@ -162,10 +162,7 @@ def within(text: str, most: int) -> str:
 
 
 def argument_in_short(call: ToolCall, limit: int, names: Collection[str] = ()) -> str:
-    """The call's first text argument, in one line and without secrets; empty if it has none.
-
-    ``names``: the arguments that may be told, best first; without them, any.
-    """
+    """The call's first text argument of ``names`` (best first) or any, in one line without secrets."""
     for name in names or call.input:
         value = call.input.get(name)
         if isinstance(value, str) and value.strip():

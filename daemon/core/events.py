@@ -45,10 +45,7 @@ class SessionIdled(_Told, frozen=True):
 
 
 class BackgroundAwaited(_Told, frozen=True):
-    """The agent stopped, and its background tasks are awaited before its turn is judged.
-
-    ``names``: a name for each such task, for a person to read.
-    """
+    """The agent stopped. Its background tasks (``names``) are awaited before its turn is judged."""
 
     names: tuple[str, ...]
 

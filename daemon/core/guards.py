@@ -211,8 +211,7 @@ def may_nudge(
 def may_spend(spent: Spent, limits: Limits, *, passing: bool = False) -> Skip | None:
     """Guard 9: may a model be asked? With a limit of 0, never. While it says no, the fixed rules judge.
 
-    ``passing``: ``spent`` includes the likely cost of the next call. Then it may reach a limit, but not
-    exceed it.
+    ``passing``: ``spent`` includes the next call, and may reach a limit.
     """
     for what, used, limit in (
         ("today", spent.today, limits.usd_per_day),
@@ -237,10 +236,7 @@ class InARow(NamedTuple):
 
 
 def rounds_without_progress(session: Session, *, progress: Progress, items: tuple[str, ...]) -> InARow:
-    """Counts the rounds up to this one.
-
-    ``progress``: where the task stands now. ``items``: the open items to be sent, normalised.
-    """
+    """Counts the rounds up to this one. ``progress``: of now. ``items``: the normalised items to be sent."""
     before = session.progress
     if session.attempts == 0:
         return InARow(0, 0, 0)

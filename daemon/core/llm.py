@@ -14,10 +14,7 @@ Tier = Literal["fast", "judge", "reflect"]
 
 
 class Usage(Struct, frozen=True):
-    """Tokens and cost of one call; ``cost`` is in ``currency``, None when the price is unknown.
-
-    ``input`` counts all input tokens; ``cached`` counts those of them that were read from a cache.
-    """
+    """Tokens and cost of one call, None when the price is unknown. ``input`` includes those ``cached``."""
 
     input: int = 0
     output: int = 0

@@ -79,11 +79,7 @@ class Models(Struct, eq=False):
     _spawn: Callable[[Coroutine[Any, Any, None], str], object]
 
     def calls(self, settings: Settings, keys: Keys, folder: Path, provider: Provider | None = None) -> Calls:
-        """The providers and how they are asked. ``folder``: where a judge that is a program runs.
-        ``provider``: asked before all others.
-
-        With a ``provider`` (a test's) only the rules are asked beside it.
-        """
+        """``folder``: where a judge that is a program runs. ``provider``: a test's, with the rules."""
         budget = Budget(ledger.Ledger(self._db), self._clock, estimate_usd)
 
         async def look(session: str) -> Offered | None:
@@ -240,10 +236,7 @@ class Calls(Struct):
         return other + sorted(known, key=lambda p: policy.order.index(p.name))
 
     def _share(self, rest: list[Provider], end: float) -> float:
-        """When this provider must have answered.
-
-        If another model comes after it, it has half of the time; if only the rules do, all but a moment.
-        """
+        """Its deadline: half of the time before another model, all but a moment before the rules."""
         if any(p.name != "offline" for p in rest):
             return end - (end - self.clock.monotonic()) / 2
         return end - MOMENT_S if rest else end
@@ -251,10 +244,7 @@ class Calls(Struct):
     async def _try(
         self, provider: Provider, policy: Policy, prompt: Prompt, end: float, limits: Limits
     ) -> Reply:
-        """Up to ``policy.attempts`` calls to one provider, with growing pauses where the fault passes.
-
-        Rules never fail and cost nothing: one call, no budget.
-        """
+        """Up to ``policy.attempts`` calls, with growing pauses where the fault passes; rules never fail."""
         if provider.name == "offline":
             return await self._timed(provider, prompt, end)
         for attempt in count(1):

@@ -116,11 +116,7 @@ class Effects(Struct, eq=False):
     def ended(
         self, s: Session, turn: str, state: Literal["error", "skipped"], reason: str
     ) -> Coroutine[Any, Any, None]:
-        """A turn is over without a judgement: its verdict, from which nothing follows, unless it has one.
-
-        The verdict is in the next write, with the state that was put in this step, whenever the result is
-        awaited.
-        """
+        """A turn is over without a judgement: its verdict, unless it has one. It is in the next write."""
         verdict = Verdict(s.id, s.task, turn, state, self._world.clock.now_ms(), reason=reason)
         self._commit.add(verdicts.add(verdict, s.directory, once=True))
         return self.recorded(verdict, s.directory)

@@ -89,11 +89,7 @@ class Page(Struct, frozen=True):
 
 
 class Feature:
-    """Does nothing; a feature overrides what it needs. Only what is ``async`` may wait.
-
-    ``timers``: kinds of pending actions that are its own. ``jobs``: kinds of background work that are its
-    own.
-    """
+    """Does nothing; a feature overrides what it needs. Only what is ``async`` may wait."""
 
     name: ClassVar[str] = ""
     timer_kinds: ClassVar[frozenset[str]] = frozenset()
@@ -106,10 +102,7 @@ class Feature:
         """An event was folded. ``before``: None for a session that is new."""
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:
-        """A turn has its final verdict, and it is stored. ``sent``: feedback was carried out.
-
-        ``case``: what was judged; None when a guard, a fault or the person ended the turn.
-        """
+        """A turn has its final verdict. ``case``: None when nobody judged. ``sent``: feedback went out."""
 
     def deciding(self, verdict: Verdict, case: Case, directory: str) -> Sequence[Statement]:  # noqa: ARG002 - for those that override it
         """A turn was judged. The returned statements are stored in one transaction with its verdict."""

@@ -64,10 +64,7 @@ class Hub:
         return bool(self._readers)
 
     def publish(self, kind: Kind, entry: Entry) -> None:
-        """Tell everyone. ``entry`` has ``session``, ``at`` (epoch ms), and ``directory`` where it is known.
-
-        A ``skip`` has ``guard`` and ``reason`` too, and is kept for ``last_skip``.
-        """
+        """``entry``: ``session``, ``at`` (epoch ms), ``directory``; of a skip guard and reason."""
         if kind == "skip":
             entry = {**entry, "reason": redact_head(str(entry["reason"]), REASON_CHARS)}
             self._skips.pop(entry["session"], None)

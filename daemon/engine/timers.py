@@ -79,10 +79,7 @@ class Timers:
         return len(self._watched)
 
     def wake(self) -> None:
-        """Read the clock again: it jumped, or a host came back, so that what was held may be done.
-
-        An action that a clock set back has put further away than it was set for counts from now.
-        """
+        """The clock jumped, or a host is back. A deadline put too far off counts from now."""
         now = self._world.clock.now_ms()
         for p in list(self._pending.values()):
             if p.due - now > p.length:

@@ -102,11 +102,7 @@ class Messages(Struct, eq=False):
 
 
 class Nudges(Struct, eq=False):
-    """Prompts that no verdict is behind: the session as it is now, the guards, the commit, then the order.
-
-    Used for stuck agents and after a compaction. Where the messages can't be read, or the nudge can't be
-    stored, nothing is sent.
-    """
+    """Prompts without a verdict. What can't be read or stored sends nothing."""
 
     _world: World
     _messages: Messages

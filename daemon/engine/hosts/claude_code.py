@@ -64,11 +64,9 @@ class _Mod(Struct):
         return True
 
     def news(self, *, judging: bool, holding: bool, shows: bool) -> dict[str, Any]:
-        """The mod's display now, if it ``shows`` anything, and the ms until it asks again (missing: not at
-        all).
+        """What the mod shows, if it ``shows`` anything, and the ms until it asks again (missing: not at all).
 
-        After a judgement it asks once more, because a message may come after the end of it. The last message
-        stays on the screen as a line until the next prompt: the person may be away.
+        After a judgement it asks once more, for a late message. The last one stays as a line.
         """
         toasts, self.toasts = self.toasts, []
         was, self.judging = self.judging, judging

@@ -45,10 +45,7 @@ class Opencode(Host):
         self._logger = logger
 
     async def read(self, s: Session, instance: Instance) -> Transcript:
-        """The messages from the task's own message on, with the calls of its sub-agents.
-
-        A sub-agent's session that can't be read in time is left out.
-        """
+        """The messages from the task's own message on, with calls of sub-agents that are read in time."""
         found = await self._read(s, instance, s.id, READ_S)
         calls: dict[str, tuple[ToolCall, ...]] = {}
         try:
