@@ -14,7 +14,7 @@ Tier = Literal["fast", "judge", "reflect"]
 
 
 class Usage(Struct, frozen=True):
-    """Tokens and cost of one call, None when the price is unknown. ``input`` includes those ``cached``."""
+    """Tokens and cost of one call. ``cost``: in ``currency``, None if unknown. ``input``: ``cached`` too."""
 
     input: int = 0
     output: int = 0

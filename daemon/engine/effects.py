@@ -116,7 +116,7 @@ class Effects(Struct, eq=False):
     def ended(
         self, s: Session, turn: str, state: Literal["error", "skipped"], reason: str
     ) -> Coroutine[Any, Any, None]:
-        """A turn is over without a judgement: its verdict, unless it has one. It is in the next write."""
+        """A turn is over without a judgement: its verdict, unless it has one. The next write has it."""
         verdict = Verdict(s.id, s.task, turn, state, self._world.clock.now_ms(), reason=reason)
         self._commit.add(verdicts.add(verdict, s.directory, once=True))
         return self.recorded(verdict, s.directory)

@@ -197,7 +197,7 @@ class Upkeep(Struct, eq=False):
             await self._world.features.work(job)
 
     async def _prune(self, job: Job) -> None:
-        """Old rows go, a table at a time: the job's cursor has the progress. A failure keeps no other."""
+        """Old rows go, a table at a time: the job's cursor has the progress. A failure stops no other."""
         now = self._world.clock.now_ms()
         statements = self._statements(await aged_ms(self._world, "rows"))
         done = int(job.cursor) if job.cursor.isdecimal() and len(job.cursor) < 10 else 0
