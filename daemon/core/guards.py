@@ -41,11 +41,14 @@ class Limits(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """The cost of judging so far, in USD. ``tokens``: those used today by models whose price is unknown."""
+    """The cost of judging so far, in USD. ``tokens``: those used today by models whose price is unknown;
+    ``all_tokens``: by every model.
+    """
 
     today: float = 0.0
     session: float = 0.0
     tokens: int = 0
+    all_tokens: int = 0
 
 
 class Skip(Struct, frozen=True):

@@ -93,7 +93,11 @@ class Budget:
         if wanted.account == "learning":  # at most a share of what judging cost in the last seven days
             earned = self.spent(week, "judging", wanted.session)
             after, share = wanted.after(self.spent(week, "learning", wanted.session)), limits.learning_percent
-            if after.today <= earned.today * share / 100 and after.tokens <= earned.tokens * share / 100:
+            # a small model's price may be unknown where the judge's is known: then all tokens are compared
+            cost, of = (
+                (after.all_tokens, earned.all_tokens) if wanted.usd is None else (after.today, earned.today)
+            )
+            if cost <= of * share / 100:
                 return None
             reason = f"learning may cost {share} % of what judging cost in seven days"
             return Skip("learning_limit", reason)
@@ -130,6 +134,7 @@ def likely_tokens(text: str) -> int:
 
 def _plus(spent: Spent, usd: float | None, tokens: int, *, mine: bool) -> Spent:
     """``spent`` and one call more; tokens count where the price is unknown."""
+    spent = replace(spent, all_tokens=spent.all_tokens + tokens)
     if usd is None:
         return replace(spent, tokens=spent.tokens + tokens)
     return replace(spent, today=spent.today + usd, session=spent.session + (usd if mine else 0.0))

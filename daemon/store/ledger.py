@@ -245,11 +245,12 @@ class Ledger:
     def spent(self, session: str, since: int, account: Account = "judging") -> Spent:
         """The cost of this account since ``since`` (epoch ms), and of the session at any time.
 
-        USD where the price is known in USD, else tokens.
+        USD where the price is known in USD, else tokens; and all tokens.
         """
-        today, tokens = self._db.read(
+        today, tokens, every = self._db.read(
             f"SELECT total(iif(currency = '{USD}', cost, 0)), "
-            f"total(iif(cost IS NULL OR currency != '{USD}', input + output, 0)) FROM ledger "
+            f"total(iif(cost IS NULL OR currency != '{USD}', input + output, 0)), total(input + output) "
+            "FROM ledger "
             "WHERE at >= ? AND account = ?",
             (since, account),
         )[0]
@@ -257,7 +258,7 @@ class Ledger:
             f"SELECT total(cost) FROM ledger WHERE session = ? AND account = ? AND currency = '{USD}'",
             (session, account),
         )[0]
-        return Spent(today, of_session, int(tokens))
+        return Spent(today, of_session, int(tokens), int(every))
 
     def month(self, now_ms: int) -> tuple[Month, ...]:
         """See ``month``."""

@@ -66,6 +66,21 @@ async def test_learning_earns_before_it_spends(desk: Desk) -> None:
 
 
 @pytest.mark.shows("I41")
+async def test_a_small_model_without_a_price_is_weighed_by_tokens(desk: Desk) -> None:
+    """Claude Code's `haiku` has a price only after its first call, while the judge's is known: only its
+    tokens can be compared, with all that judging used.
+    """
+    desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
+    await desk.paid("judging", 0.04, tokens=100)
+    assert not await desk.allows(LEARN), "the call may take more than half of these tokens"
+    await desk.paid("judging", 0.04, tokens=1_000)
+    assert await desk.allows(LEARN)
+    await desk.paid("learning", 0.01, tokens=500)
+    assert not await desk.allows(LEARN), "what learning used at a known price counts, too"
+    assert not await desk.allows(LEARN, Limits(learning_percent=0))
+
+
+@pytest.mark.shows("I41")
 async def test_learning_takes_nothing_from_judging(desk: Desk) -> None:
     """The caps of a day and of a session are about judging alone."""
     await desk.paid("learning", 100.0)

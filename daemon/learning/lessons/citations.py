@@ -1,7 +1,7 @@
 """Paths and commands that a lesson names: noted when it is learned, looked for before it is shown.
 
-Something that does not exist when the lesson is learned can't be gone later: the lesson may tell to make it.
-Everything here blocks.
+Something that was not there when the task ended badly can't be gone later: the lesson may tell to make it,
+and the agent may have made it before the lesson was drawn. Everything here blocks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ _TOKEN: Final = re.compile(r"[\w./@+-]+")
 _PATH: Final = re.compile(r"(?!\.\.|[/@-])(?=.*[^\W\d_])(?:.*/.*|.*\w\.[a-z][a-z0-9]{0,5})")
 
 
-def cites(text: str, folder: str) -> tuple[str, ...]:
-    """The paths and commands that a lesson names and that are in the folder now."""
+def cites(text: str, folder: str, before: int = 0) -> tuple[str, ...]:
+    """The paths and commands that a lesson names and that are in the folder now; with ``before`` (epoch ms)
+    without those whose file was made or changed since.
+    """
     marked = [" ".join(code.split()) for code in _CODE.findall(text)]
     commands = [code for code in marked if _COMMAND.fullmatch(code)]
     prose = " ".join([_CODE.sub(" ", text), *(code for code in marked if code not in commands)])
     words = (word.rstrip("./@+-") for word in _TOKEN.findall(prose))
     paths = [word for word in words if len(word) > 2 and _PATH.fullmatch(word)]
-    return tuple(name for name in dict.fromkeys([*paths, *commands]) if is_there(folder, name))[:MOST]
+    there = (name for name in dict.fromkeys([*paths, *commands]) if is_there(folder, name))
+    return tuple(name for name in there if not before or not _is_newer(folder, name, before))[:MOST]
 
 
 def stand(names: Iterable[str], folders: Iterable[str]) -> bool:
@@ -51,6 +54,17 @@ def is_there(root: str, name: str) -> bool:
     if first in {"npm", "pnpm", "yarn", "bun"} and rest.startswith("run "):
         return f'"{target}"' in _text(Path(root, "package.json"))
     return shutil.which(first) is not None or Path(root, first).exists()
+
+
+def _is_newer(root: str, name: str, than: int) -> bool:
+    """Says whether the file on which the name rests has changed since then; a program is no file of it."""
+    first, _, rest = name.partition(" ")
+    of = {"make": "Makefile", "npm": "package.json", "pnpm": "package.json", "yarn": "package.json"}
+    file = Path(root, of.get(first, first) if rest else name)
+    try:
+        return file.stat().st_mtime_ns // 1_000_000 > than
+    except OSError:
+        return False
 
 
 def _text(path: Path) -> str:

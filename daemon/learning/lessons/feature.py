@@ -438,7 +438,7 @@ class Memory(Feature):
             await self._over(job, found, "refused", str(e))
             return
         try:
-            new = await self._add(made, found.directory) is not None
+            new = await self._add(made, found.directory, made.at) is not None
             confirmed = await self._confirm(made) if new else 0
         except Unavailable:
             await self._jobs.keep(job, cursor=job.cursor, due_ms=self._world.clock.now_ms() + LATER_MS)
@@ -449,9 +449,11 @@ class Memory(Feature):
         stored = tables.count(project, "memory.stored", int(new))
         await self._jobs.finish(job, stored, *self._share(found.directory))
 
-    async def _add(self, made: Episode, directory: str) -> Episode | None:
-        """Store an episode, with its cites in that folder and its task's vector. None when it is known."""
-        made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, directory))
+    async def _add(self, made: Episode, directory: str, before: int = 0) -> Episode | None:
+        """Store an episode, with its cites in that folder, older than ``before``, and its task's vector. None
+        when it is known.
+        """
+        made = replace(made, cites=await asyncio.to_thread(cites, made.lesson, directory, before))
         return made if await self.store.add(made, await self._vectors.one(made.query)) else None
 
     async def _confirm(self, made: Episode) -> int:

@@ -26,7 +26,7 @@ from .episodes import LONGEST, TOP_K, Episode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.evidence import Evidence
+    from ...core.evidence import Evidence, Row
     from ...core.verdict import Verdict
     from ...judge.case import Case
 
@@ -251,12 +251,13 @@ def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure 
     query = head_and_tail("\n\n".join(t.strip() for t in case.requests if t.strip()), TASK_CHARS)
     if verdict.reward is None or not query:
         return None
-    commands = dict.fromkeys(row.command[:LINE_CHARS] for row in case.evidence.open if row.command)
+    proofs = _proofs(verdict, case.evidence)
+    commands = dict.fromkeys(row.command[:LINE_CHARS] for row in proofs if row.command)
     e = Episode(
         identity(verdict.session, verdict.task), "", query, verdict.reward, "", "", "",
         triggers=tuple(commands)[:TRIGGERS],
         files=tuple(dict.fromkeys(f.path for f in case.evidence.files))[:FILES_KEPT],
-        proof=_proof(verdict, case.evidence),
+        proof=next((f"{r.id} [{r.kind}] {head_and_tail(r.text, LINE_CHARS)}" for r in proofs), ""),
         session=verdict.session, turn=verdict.turn, task=verdict.task, at=verdict.at,
     )  # fmt: skip
     answer = head_and_tail(case.final.strip() or NO_ANSWER, ANSWER_CHARS)
@@ -279,8 +280,16 @@ def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...
     return tuple(text for i, (_, text) in enumerate(lines) if i in kept)
 
 
-def _proof(verdict: Verdict, evidence: Evidence) -> str:
-    """The row that alone proves that the task was not done, one that the verdict cites before others."""
+def _proofs(verdict: Verdict, evidence: Evidence) -> list[Row]:
+    """The rows that prove that the task was not done, those that the verdict cites before others: open ones,
+    and a check that failed after the last edit where the verdict cites it. No edit of code makes such a row
+    open (``evidence.rows``), and the judge says that the work rests on it.
+    """
     cited = {m.cites for m in verdict.missing}
-    row = next(iter(sorted(evidence.open, key=lambda row: row.id not in cited)), None)
-    return f"{row.id} [{row.kind}] {head_and_tail(row.text, LINE_CHARS)}" if row is not None else ""
+    failed = (
+        r
+        for r in evidence.rows
+        if r.id in cited and r.kind == "check" and r.outcome == "failed" and not (r.open or r.settled)
+    )
+    rows = [*evidence.open, *(r for r in failed if r.position == "after_last_write")]
+    return sorted(rows, key=lambda row: row.id not in cited)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,19 @@ def test_only_what_exists_is_cited(tmp_path: Path) -> None:
     (tmp_path / "src" / "app.py").unlink()
     assert not stand(found, (str(tmp_path),))
     assert stand((), (str(tmp_path),))
+
+
+def test_what_the_mend_made_is_not_cited(tmp_path: Path) -> None:
+    """The lesson tells to write a file, the agent wrote it before the lesson was drawn, and the next clone
+    has none: the lesson is for that clone.
+    """
+    for name in ("src.py", "answer.txt", "Makefile"):
+        (tmp_path / name).write_text("check:\n")
+    for name in ("src.py", "Makefile"):
+        os.utime(tmp_path / name, (1_000, 1_000))
+    text = "Write answer.txt and look at src.py before `make check`."
+    assert cites(text, str(tmp_path)) == ("answer.txt", "src.py", "make check")
+    assert cites(text, str(tmp_path), 2_000_000) == ("src.py", "make check")
 
 
 def pruned(*episodes: Episode, now: int = NOW, keep: int = 9) -> dict[str, str]:

@@ -176,6 +176,19 @@ def test_a_failure_holds_the_four_inputs() -> None:
     assert failed(replace(EVIDENCE, rows=(replace(OPEN, open=False),))).episode.proof == ""
 
 
+@pytest.mark.shows("AC-2.6.1")
+@pytest.mark.parametrize(
+    ("more", "proves"),
+    [({}, True), ({"id": "E9"}, False), ({"settled": True}, False), ({"outcome": "passed"}, False)],
+    ids=["cited", "not cited", "older than the work", "passed"],
+)
+def test_a_failed_check_that_the_verdict_cites_is_proof(more: dict[str, Any], *, proves: bool) -> None:
+    """Where only text was written no row is open by itself; the judge says that the task rests on this one."""
+    row = replace(OPEN, open=False, outcome="failed", position="after_last_write")
+    e = failed(replace(EVIDENCE, rows=(replace(row, **more),))).episode
+    assert bool(e.proof) is bool(e.triggers) is proves
+
+
 def test_the_most_decisive_lines_are_kept() -> None:
     """A budget drops what is routine first."""
     log = tuple(Act(f"A{i}", f"step {i} " + "x" * 200, rank=1) for i in range(200))
