@@ -183,7 +183,7 @@ def test_a_failure_holds_the_four_inputs() -> None:
     ids=["cited", "not cited", "older than the work", "passed"],
 )
 def test_a_failed_check_that_the_verdict_cites_is_proof(more: dict[str, Any], *, proves: bool) -> None:
-    """Where only text was written no row is open by itself; the judge says that the task rests on this one."""
+    """Where only text was written no row is open by itself; the judge says that this one counts."""
     row = replace(OPEN, open=False, outcome="failed", position="after_last_write")
     e = failed(replace(EVIDENCE, rows=(replace(row, **more),))).episode
     assert bool(e.proof) is bool(e.triggers) is proves
