@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from msgspec import Struct
 
 from ...core.errors import Unavailable
+from ...service import manager
 from ..moments import moment
 from ..render import Paint, clock, plain
 from ..settings import add_flags, look
@@ -173,8 +174,6 @@ def run(args: argparse.Namespace) -> int:
     given = args.lines if args.lines is not None else MAX_LINES if args.since else LINES
     last: deque[Record] = deque(maxlen=max(0, min(given, MAX_LINES)))
     paint = Paint()
-    from ...service import manager
-
     with ExitStack() as stack:
         held = manager.holding(os.environ, where) is not None
         source: Journal | File = Journal() if held else File(where.log_file, stack)

@@ -19,6 +19,8 @@ from msgspec.structs import replace
 
 from ...core.errors import ReflectdError
 from ...keys import Keys, load_keys
+from ...service.notify import Notifier
+from ...service.units import is_ours
 from ..settings import add_flags, load
 from . import start_failure
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from ...core.settings import Settings
     from ...paths import Paths
-    from ...service.notify import Notifier
 
 DESCRIPTORS = 8_192
 THREADS = 32
@@ -63,8 +64,6 @@ def run(args: argparse.Namespace) -> int:
     service manager and the next host are told too when the start fails.
     """
     from ...server import listener
-    from ...service.notify import Notifier
-    from ...service.units import is_ours
 
     notifier = Notifier.from_environment(os.environ)
     by_launchd = is_ours(os.environ)

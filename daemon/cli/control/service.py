@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,15 @@ from msgspec import Struct, field, to_builtins
 from ... import paths
 from ...core.errors import Unavailable, UserError
 from ...core.settings import SETTINGS
-from ...files.safe import remove_empty
+from ...files.safe import remove_empty, write_atomic
 from ...keys import VARIABLES
+from ...service import manager, units
+from ...service.units import Plan
 from ..judging import lost_login
-from ..render import plain
+from ..render import plain, print_json
 from ..settings import add_flags, load, look
 from ..terminal import say
+from .start import awaited, end, status
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from ...core.settings import Settings
     from ...paths import Paths
     from ...service.manager import Launchd, Systemd
-    from ...service.units import Plan
 
 STATES = {
     "missing": "is missing",
@@ -115,8 +118,6 @@ def run(
     args: argparse.Namespace, *, env: Mapping[str, str] = os.environ, here: Systemd | Launchd | None = None
 ) -> int:
     """Do what is asked and print the report. ``here`` is this system's manager unless another is given."""
-    from ...service import manager
-
     here = here or manager.here(env)
     report = Report(args.action, here.name, getattr(args, "dry_run", False))
     # wrong settings must not keep anyone from removing the service
@@ -127,8 +128,6 @@ def run(
     if args.action == "install":
         report.notes += _unseen(env, settings)
     if args.json:
-        from ..render import print_json
-
         print_json(to_builtins(report))
     else:
         for line in report.lines():
@@ -143,8 +142,6 @@ def run(
 
 def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
     """This Python and package, with the variables that a service needs and does not see."""
-    from ...service.units import Plan
-
     if not sys.executable:
         raise UserError("this Python does not know its own path; install reflectd with uv tool or pipx")
     kept = {}
@@ -158,8 +155,6 @@ def plan_for(env: Mapping[str, str], where: Paths) -> Plan:
 
 
 def _install(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
-    from ...service import manager, units
-
     files = manager.files(here, plan)
     report.unreachable = here.unreachable()
     if report.dry_run:
@@ -197,7 +192,6 @@ def _leave(report: Report, commands: Iterable[str], error: str = "") -> int:
 def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> None:
     """Start the service in the place of a running daemon; ``stopped`` keeps hosts from starting one."""
     from ...server.listener import Lock
-    from .start import end
 
     where.stopped.touch(mode=0o600)
     try:
@@ -213,8 +207,6 @@ def _replace_running(here: Systemd | Launchd, where: Paths, report: Report) -> N
 
 def _announce(where: Paths) -> None:
     """Write down where the socket is, for clients with another ``XDG_RUNTIME_DIR``."""
-    from ...files.safe import write_atomic
-
     try:
         where.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as e:
@@ -224,8 +216,6 @@ def _announce(where: Paths) -> None:
 
 def _answer(where: Paths) -> str:
     """Connect, which starts the daemon, and say what answers. Raises ``Unavailable``."""
-    from .start import awaited, status
-
     late = f"no daemon answers on {where.socket}; `reflectd logs` says why"
     s = awaited(lambda: status(where.socket, ANSWER_S), ANSWER_S, late)
     return f"reflectd {s['version']} answers on {where.socket} (pid {s['pid']})"
@@ -233,8 +223,6 @@ def _answer(where: Paths) -> str:
 
 def uninstall(here: Systemd | Launchd, plan: Plan, where: Paths, report: Report) -> int:
     """Stop the service and remove its files; ``report`` says what was done. Returns the exit code."""
-    from ...service import manager, units
-
     there = {path: found for path, found in manager.files(here, plan).items() if found[1] != "missing"}
     report.files = [{"path": str(path), "state": state} for path, (_, state) in there.items()]
     if not there:
@@ -270,8 +258,6 @@ def _remove_links(here: Systemd | Launchd, report: Report) -> None:
     """Remove the link of `systemctl enable` and empty folders. A person's drop-ins stay."""
     if here.name != "systemd":
         return
-    from ...service import units
-
     wants = here.folder / "sockets.target.wants"
     (wants / units.SOCKET).unlink(missing_ok=True)
     remove_empty([wants, here.folder, here.folder.parent])
@@ -282,8 +268,6 @@ def _remove_links(here: Systemd | Launchd, report: Report) -> None:
 
 
 def _status(here: Systemd | Launchd, plan: Plan, _where: Paths, report: Report) -> int:
-    from ...service import manager
-
     found = {str(path): state for path, (_, state) in manager.files(here, plan).items()}
     report.files = [{"path": path, "state": state} for path, state in found.items()]
     if set(found.values()) == {"missing"}:
@@ -316,6 +300,4 @@ def _unseen(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
 
 
 def _stamp() -> str:
-    import time
-
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime())

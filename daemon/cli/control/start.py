@@ -20,6 +20,8 @@ from ... import __version__, config
 from ...client import request
 from ...core.errors import ReflectdError, Unavailable
 from ...paths import MODULE, find_socket
+from ...service import manager
+from ...service.notify import without
 from ..render import plain
 from ..settings import SHORT, add_flags, load, look
 from ..setup import copies
@@ -107,8 +109,6 @@ def _start(args: argparse.Namespace) -> int:
     A host's start (``--from-shim``) starts nothing after `reflectd stop`. Where the service is installed and
     its manager can be asked, the manager starts the daemon.
     """
-    from ...service import manager
-
     settings, where = load(args)
     if args.from_shim and where.stopped.exists():
         say("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
@@ -145,8 +145,6 @@ def _tell(running: dict[str, Any]) -> None:
 
 def detached(args: argparse.Namespace, where: Paths) -> int:
     """Start the daemon in the background, apart from this terminal. Raises ``Unavailable``."""
-    from ...service.notify import without
-
     command = [sys.executable, "-m", MODULE, "serve", "--log-file"]
     if args.from_shim:
         command.append("--from-shim")
@@ -241,8 +239,6 @@ def _end_service(where: Paths) -> int | None:
 
     Returns the daemon's pid, None when no service runs it.
     """
-    from ...service import manager
-
     service = manager.holding(os.environ, where)
     if service is None:
         return None
@@ -253,8 +249,6 @@ def _end_service(where: Paths) -> int | None:
 
 def _restart(args: argparse.Namespace) -> int:
     """Restart it, and return when the new daemon answers. One that does not run is started."""
-    from ...service import manager
-
     _, where = load(args)
     before = status(find_socket(where))
     if before is None:

@@ -16,6 +16,7 @@ from ...core.words import HOSTS, state_name
 from ...files.project import find_project
 from ...paths import find_socket
 from ..judging import allows, names, read, who_judges
+from ..learned.learned import offer_here
 from ..render import (
     Paint,
     ago,
@@ -32,6 +33,9 @@ from ..render import (
     waiting,
 )
 from ..settings import add_flags, database, look
+from ..setup.agents import HOST
+from ..setup.learning import in_words as learning_in_words
+from ..setup.learning import is_answered
 from ..terminal import show
 from ..verdicts.why import is_inside, reason
 from . import start_failure
@@ -96,8 +100,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _silenced() -> Iterator[Row]:
     """The reason why an agent that loads us runs none of our hooks."""
-    from ..setup.agents import HOST
-
     for host in HOST.values():
         yield from (("SILENCED", plain(why)) for why in host.silenced(os.environ, Path.cwd()))
 
@@ -246,13 +248,10 @@ def _off(where: Paths) -> list[str]:
 
 def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
     """A playbook of another program here; and, once, that nobody was asked about learning."""
-    from ..learned.learned import offer_here
-    from ..setup.learning import in_words, is_answered
-
     offered = offer_here(settings, where, known)
     facts = [("playbook", offered)] if offered else []
     if where.database.exists() and not is_answered(settings) and not where.told_of_learning.exists():
-        facts.append(("learns", in_words(settings)))
+        facts.append(("learns", learning_in_words(settings)))
         with suppress(OSError):  # then it is said once more
             where.told_of_learning.touch(mode=0o600)
     return facts

@@ -11,6 +11,7 @@ import re
 import shutil
 import socket
 import stat
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -19,14 +20,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
+from ... import __version__
 from ...core.errors import Unavailable, UserError
+from ...core.policy import AUTO
 from ...core.words import HOSTS
 from ...files.project import find_project
+from ...keys import VARIABLES, load_keys
+from ...paths import PACKAGE, find_socket, shipped
+from ...service import manager
+from ...store.readonly import ReadOnly
+from ..control import start_failure
+from ..control.service import plan_for
+from ..control.start import outdated
+from ..control.status import faults
 from ..judging import CHOOSE, allows, found, lost_login, read, who_judges
 from ..render import count
 from ..setup import agents, claude_code, codex, copies, opencode
 from ..setup.claude_code import CLAUDE_CODE
 from ..setup.codex import CODEX
+from ..setup.learning import in_words
 from ..setup.opencode import OPENCODE
 
 if TYPE_CHECKING:
@@ -82,9 +94,6 @@ def python() -> Iterator[Check]:
 
 def package() -> Iterator[Check]:
     """The package has everything that comes with it."""
-    from ... import __version__
-    from ...paths import PACKAGE, shipped
-
     try:
         shipped("shims/opencode/index.ts")
         shipped("prompts")
@@ -142,8 +151,6 @@ def space(about: About) -> Iterator[Check]:
 
 def sockets(about: About) -> Iterator[Check]:
     """The socket: its folder, its permissions, and whether a daemon listens on it."""
-    from ...paths import find_socket
-
     path = find_socket(about.where)
     folder = _private("socket", path.parent, "Set REFLECTD_SOCKET")
     yield from [folder] if folder.outcome != "ok" else []
@@ -174,9 +181,6 @@ def _listens(path: Path) -> bool:
 
 def service(about: About) -> Iterator[Check]:
     """The service, where it is installed: its files are as this version writes them, its manager runs it."""
-    from ...service import manager
-    from ..control.service import plan_for
-
     here = manager.here(about.env)
     states = {state for _, state in manager.files(here, plan_for(about.env, about.where)).values()}
     if states == {"missing"}:
@@ -234,8 +238,6 @@ def _absent(about: About, host: Host) -> Check:
 
 def version_of(program: str, env: Mapping[str, str]) -> str:
     """The first word that ``program --version`` prints, or why there is none."""
-    import subprocess
-
     try:
         done = subprocess.run(  # noqa: S603 - the person's own program, from PATH
             [program, "--version"],
@@ -378,9 +380,6 @@ def claude_mod(about: About) -> Iterator[Check]:
 
 def daemon(about: About) -> Iterator[Check]:
     """Says whether the daemon runs, its version, and its faults."""
-    from ..control import start_failure
-    from ..control.start import outdated
-
     if (s := about.status) is not None:
         yield Check("daemon", "ok", f"{s['version']} runs (pid {s['pid']})")
         yield from (Check("daemon", "warn", sentence, "reflectd restart") for sentence in outdated(s))
@@ -395,8 +394,6 @@ def daemon(about: About) -> Iterator[Check]:
 
 def providers(about: About) -> Iterator[Check]:
     """Which providers judge, in their order, and whether the chosen one is set up. Keys are never shown."""
-    from ...core.policy import AUTO
-    from ...keys import VARIABLES, load_keys
     from ...llm.sdk import shown_host
     from ...llm.select import MISSING, there
 
@@ -456,8 +453,6 @@ def _token_place(about: About) -> str:
 
 def learning(about: About) -> Iterator[Check]:
     """Says whether it learns, and mentions an open question: after an upgrade nothing begins by itself."""
-    from ..setup.learning import in_words
-
     yield Check("learning", "ok", in_words(about.settings))
 
 
@@ -515,8 +510,6 @@ def embeddings(about: About) -> Iterator[Check]:
 
 def database(about: About) -> Iterator[Check]:
     """Says whether the database is undamaged. ``quick_check`` reads all of it and changes nothing."""
-    from ...store.readonly import ReadOnly
-
     path = about.where.database
     if not path.exists():
         yield Check("database", "ok", "made at the first start")
@@ -537,8 +530,6 @@ def database(about: About) -> Iterator[Check]:
 
 def told_by_the_daemon(about: About) -> Iterator[Check]:
     """The faults that the running daemon tells of."""
-    from ..control.status import faults
-
     told = faults(about.status, time.time() * 1000) if about.status else ()
     yield from (Check(*fault[1:]) for fault in told)
 

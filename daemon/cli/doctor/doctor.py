@@ -20,6 +20,7 @@ from ...paths import config_file, find_socket
 from ..control.start import status
 from ..render import Paint, plain, print_json
 from ..settings import add_flags, load
+from . import checks
 from .checks import About, Check
 
 if TYPE_CHECKING:
@@ -147,8 +148,6 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
-    from . import checks
-
     findings = _guarded("python", checks.python) + _guarded("package", checks.package)
     findings += _guarded("command", checks.command, env)
     mend, file = "mend it; `reflectd config` says when it is right", config_file(env)

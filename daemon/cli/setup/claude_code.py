@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError
 from ...files import commands, jsonc
-from ...files.safe import remove_empty
+from ...files.safe import remove_empty, write_atomic
 from ...paths import shipped
 from . import edit
 from .connect import Host
@@ -117,8 +117,6 @@ class ClaudeCode(Host):
         """Remove what Claude Code wrote down about our plugin, unless another file loads us. It works without
         these notes, so one that can't be edited is left.
         """
-        from ...files.safe import write_atomic
-
         del old
         remove_empty([file.parent])
         if self.loads(env, Path.cwd()):

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
+from ...files.safe import write_atomic
 from ..terminal import attended, say
 from . import copies
 from .connect import Host
@@ -140,8 +141,6 @@ class Codex(Host):
 
     def forget(self, env: Mapping[str, str], file: Path, old: str) -> None:
         """Take what Codex noted of the hooks that ``file`` had when it was ``old`` out of its settings."""
-        from ...files.safe import write_atomic
-
         for settings in dict.fromkeys((home(env) / SETTINGS, file.parent / SETTINGS)):
             with suppress(UserError, Unavailable, OSError):
                 text = read_text(settings)

@@ -21,6 +21,8 @@ from ...core.words import HOSTS
 from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, load
 from ..terminal import say, show
+from . import copies, edit
+from .edit import put_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -123,8 +125,6 @@ def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[st
 
 def _set(key: str, text: str, *, as_json: bool) -> None:
     """Write one setting into the person's file. Raises ``UserError`` and ``Unavailable``."""
-    from .edit import put_settings
-
     value = config.value_of(key, text)
     if key == "proof.command" and text:
         from ...proof.choice import refused
@@ -148,8 +148,6 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
 
 def _undo(file: Path, *, as_json: bool) -> None:
     """Bring back the file before the last ``set`` or ``setup``. Raises ``UserError``, ``Unavailable``."""
-    from . import edit
-
     report = edit.undo(os.environ, [file], datetime.now, force=False, dry_run=False)
     changed = _restarts()
     if as_json:
@@ -163,8 +161,6 @@ def _undo(file: Path, *, as_json: bool) -> None:
 
 def _restarts() -> list[str]:
     """Bring the plugins' copies up to date; a line for each agent that has to be started again."""
-    from . import copies
-
     changed = copies.refresh_all(os.environ)
     return [f"restart {HOSTS[host]}: its plugin follows the settings" for host in changed]
 

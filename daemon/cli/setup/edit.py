@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 from contextlib import suppress
+from difflib import unified_diff
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -21,7 +22,8 @@ from msgspec import Struct
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, words
 from ...core.settings import Settings, toml
-from ...files.safe import make_folder, remove_empty
+from ...files.safe import CHANGED, holds, make_folder, read_bytes, remove_empty, write_atomic
+from ...files.toml_text import put
 from ...paths import data_folder
 
 if TYPE_CHECKING:
@@ -101,8 +103,6 @@ def read_text(file: Path) -> str:
 
 def read(file: Path) -> bytes:
     """A settings file's content, which may have come with a clone. Raises ``UserError``, ``Unavailable``."""
-    from ...files.safe import read_bytes
-
     try:
         return read_bytes(file, LIMIT) or b""
     except ValueError as error:
@@ -145,8 +145,6 @@ def check_editable(file: Path, *, force: bool) -> None:
 
 def diff(file: Path, old: str, new: str) -> str:
     """The change, as a unified diff."""
-    from difflib import unified_diff
-
     lines = unified_diff(old.splitlines(True), new.splitlines(True), str(file), f"{file} (new)")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
@@ -206,8 +204,6 @@ def put_back(env: Mapping[str, str], file: Path, old: bytes, data: bytes | None)
     """Make the file, which was read as ``old``, ``data`` again, or remove it with the empty folders that were
     made for it. All its backups are removed too. A save by somebody meanwhile stays, and is ``Unavailable``.
     """
-    from ...files.safe import CHANGED, holds, write_atomic
-
     if data is None:
         if not holds(file, old):
             raise Unavailable(f"can't remove {file}: {CHANGED}")
@@ -258,8 +254,6 @@ def remove_made(env: Mapping[str, str], folder: Path) -> None:
 
 def _keep(env: Mapping[str, str], file: Path, old: bytes, now: Clock, made: list[Path]) -> Path:
     """A backup of the file, or the note that there is none. The newest stay, and the oldest of all."""
-    from ...files.safe import write_atomic
-
     folder, stamp = _folder(env, file), f"{now():%Y%m%dT%H%M%S}"
     there = file.exists()
     data = old if there else "".join(f"{path}\n" for path in made).encode()
@@ -292,8 +286,6 @@ def _is_none(backup: Path) -> bool:
 
 def _put(env: Mapping[str, str], file: Path, data: bytes, old: bytes) -> None:
     """Write the file, and note what was written, so that the next edit is seen."""
-    from ...files.safe import write_atomic
-
     write_atomic(file, data, mode=None, follow=True, expected=old)
     write_atomic(_folder(env, file) / _WRITTEN, data)
 
@@ -363,8 +355,6 @@ def put_settings(
 
 def _with_settings(file: Path, values: Mapping[str, Value]) -> tuple[str, str]:
     """Our settings, as they are and with these values. Raises ``UserError``, ``Unavailable``."""
-    from ...files.toml_text import put
-
     old = new = read_text(file) if file.exists() else ""
     try:
         for key, value in values.items():

@@ -8,22 +8,43 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from ... import paths
+from ...clock import SystemClock
+from ...config import project_command
 from ...core.errors import Unavailable, UserError
+from ...core.given import known_as
+from ...files.project import find_project, upward
+from ...files.prompts import (
+    COMMAND_FILE,
+    PROJECT_FOLDER,
+    SUFFIX,
+    TRUST_FILE,
+    Trust,
+    command_place,
+    digest,
+    read_layer,
+    read_project,
+    trusts_command,
+)
+from ...files.safe import alone
+from ...learning.playbook.project_playbook import ProjectPlaybook
+from ...learning.rules.learned_rules import changes_of, entries
+from ...learning.state import ReflectState
+from ...proof.choice import refused
 from ..render import Paint, count, print_json, visible
+from ..settings import add_flags, load, look
 from ..terminal import agreed, asked, attended, say, show
 
 if TYPE_CHECKING:
     import argparse
 
-    from ...files.prompts import Trust
-    from ...learning.playbook.project_playbook import ProjectPlaybook
     from ...learning.rules.places import Preference
-    from ...learning.state import ReflectState
     from ..render import Style
 
 ABOUT = """A project may bring its own prompts for the judge in .reflection/prompts. reflectd uses them only
@@ -54,8 +75,6 @@ class _File(Struct, frozen=True):
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    from ..settings import add_flags
-
     parser = verbs.add_parser("trust", description=ABOUT, epilog=EPILOG)
     parser.add_argument("dir", nargs="?", metavar="DIR", help="exactly this folder (this project)")
     what = parser.add_mutually_exclusive_group()
@@ -68,11 +87,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments say. Raises ``UserError`` and ``Unavailable``."""
-    from ...clock import SystemClock
-    from ...files.project import find_project, upward
-    from ...files.prompts import TRUST_FILE, Trust
-    from ..settings import load, look
-
     settings, where = look(args) if args.list or args.show else load(args)
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
     if args.list:
@@ -82,8 +96,6 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"there is no folder {folder}")
     if args.remove:
         return _remove(trust, folder, args, where.state_dir)
-    from ...learning.playbook.project_playbook import ProjectPlaybook
-
     code = _trust(trust, folder, args, where.state_dir)
     if not args.json:
         _ask_command(trust, folder, args)
@@ -104,10 +116,6 @@ def _tell_of_points(book: ProjectPlaybook) -> None:
 
 
 def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
-    from ...config import project_command
-    from ...files.prompts import PROJECT_FOLDER, read_project
-    from ...learning.state import ReflectState
-
     layer = read_project(folder)
     trusted, problem = trust.trusts(folder, layer.texts)
     files = _compare(folder, layer.texts)
@@ -142,8 +150,6 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
 
 
 def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path) -> int:
-    from ...files.prompts import command_place
-
     grants, problem = trust.load()
     if problem:
         say(f"warning: {problem}", sys.stderr)
@@ -168,9 +174,6 @@ def _remove(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Pat
 
 
 def _list(trust: Trust, args: argparse.Namespace) -> int:
-    from ...config import project_command
-    from ...files.prompts import COMMAND_FILE, digest, read_project
-
     grants, problem = trust.load()
     if problem:
         say(f"warning: {problem}", sys.stderr)
@@ -198,11 +201,6 @@ def _list(trust: Trust, args: argparse.Namespace) -> int:
 
 def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
     """Each prompt as a diff to the one used without it, with the whole text in it."""
-    from difflib import unified_diff
-
-    from ... import paths
-    from ...files.prompts import PROJECT_FOLDER, SUFFIX, read_layer
-
     without = read_layer(paths.shipped("prompts")).texts
     own = read_layer(paths.config_file(os.environ).parent / "prompts").texts
     files = []
@@ -237,10 +235,7 @@ def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -
 
 def _ask_preferences(folder: Path, state_dir: Path, args: argparse.Namespace) -> None:
     """Show what nobody vouches for yet, and ask. Raises ``Unavailable``."""
-    from ...clock import SystemClock
-    from ...files.safe import alone
     from ...learning.rules.places import vouch
-    from ...learning.state import ReflectState
 
     state = ReflectState(state_dir, folder)
     unknown, problem = _unknown(folder, state)
@@ -276,10 +271,6 @@ def _says_yes(args: argparse.Namespace, question: str, what: str, without: str) 
 
 def _check(trust: Trust, folder: Path) -> dict[str, Any] | None:
     """The check that the project's settings name, None for none."""
-    from ...config import project_command
-    from ...files.prompts import trusts_command
-    from ...proof.choice import refused
-
     command = project_command(folder)
     trusted = bool(command) and trusts_command(trust, folder, command)
     return {"command": command, "trusted": trusted, "refused": refused(command)} if command else None
@@ -287,8 +278,6 @@ def _check(trust: Trust, folder: Path) -> dict[str, Any] | None:
 
 def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
     """Show the check that the project's settings name, and ask. Raises ``Unavailable``."""
-    from ...files.prompts import command_place
-
     found = _check(trust, folder)
     if found is None:
         return
@@ -307,12 +296,7 @@ def _ask_command(trust: Trust, folder: Path, args: argparse.Namespace) -> None:
 
 def _forget_preferences(folder: Path, state_dir: Path) -> int:
     """Vouch no longer for preferences not learned here; how many. Raises ``Unavailable``."""
-    from ...clock import SystemClock
-    from ...core.given import known_as
-    from ...files.safe import alone
-    from ...learning.rules.learned_rules import changes_of, entries
     from ...learning.rules.places import vouched_for
-    from ...learning.state import ReflectState
 
     state = ReflectState(state_dir, folder)
     if not state.has("preferences"):

@@ -19,9 +19,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from ... import paths
+from ...client import request
 from ...core.errors import ReflectdError, Unavailable, UserError, words
 from ...files.safe import remove_empty
-from ...paths import config_file, data_folder
+from ...learning.rules.journal_file import FILE
+from ...paths import config_file, data_folder, find_socket
+from ...service import manager
+from ...store.readonly import ReadOnly
+from ...store.sessions import folders_of
+from ..control.service import Report, plan_for, uninstall
+from ..control.start import end
 from ..render import plain, print_json
 from ..settings import add_flags, look
 from ..terminal import agreed, say
@@ -63,9 +70,6 @@ def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
 
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
     """The service with its files."""
-    from ...service import manager
-    from ..control.service import Report, plan_for, uninstall
-
     here, plan = manager.here(env), plan_for(env, where)
     files = manager.files(here, plan).items()
     there = [path.name for path, (_, state) in files if state != "missing"]
@@ -82,10 +86,6 @@ def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
 
 def daemon(where: Paths) -> Iterator[Trace]:
     """The running daemon."""
-    from ...client import request
-    from ...paths import find_socket
-    from ..control.start import end
-
     with suppress(Unavailable, UserError):
         status = request(find_socket(where), "GET", "/v1/status", timeout_s=2.0)
         open_hosts = len(status["instances"])
@@ -111,10 +111,6 @@ def folders(env: Mapping[str, str], where: Paths, *, keep_config: bool) -> Itera
 
 def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
     """The rest that stays: files of projects and of a person, and lines in start-up files."""
-    from ...learning.rules.journal_file import FILE
-    from ...store.readonly import ReadOnly
-    from ...store.sessions import folders_of
-
     of_projects = {".reflection": "verdicts and playbook of that project", FILE: "its journal"}
     with suppress(Unavailable), ReadOnly(where.database) as db:
         for folder in folders_of(db):
