@@ -22,6 +22,7 @@ from ..store.ledger import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+    from pathlib import Path
 
     from ..core.llm import Prompt, Reply
     from ..core.ports import Provider
@@ -44,14 +45,17 @@ def template(name: str, asking: Asking) -> str:
     return prompt_texts(asking)[wanted]
 
 
-def prompt_texts(asking: Asking) -> Mapping[str, str]:
-    """The texts of all prompts, by name: the person's own, else those that come with reflectd."""
+def prompt_texts(asking: Asking, project: str = "", state_dir: Path | None = None) -> Mapping[str, str]:
+    """The texts of all prompts, by name: those that the person trusts in this project, their own, else those
+    that come with reflectd. ``state_dir``: None is the one of the environment.
+    """
     from ..clock import SystemClock
     from ..files.prompts import TRUST_FILE, Prompts, Trust
     from ..paths import config_file, resolve, shipped
 
-    trust = Trust(resolve(asking.env, connects=False).state_dir / TRUST_FILE, SystemClock())
-    found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates("")
+    state_dir = state_dir or resolve(asking.env, connects=False).state_dir
+    trust = Trust(state_dir / TRUST_FILE, SystemClock())
+    found = Prompts(shipped("prompts"), config_file(asking.env).parent / "prompts", trust).templates(project)
     tell(found.problems)
     return found.texts
 

@@ -215,15 +215,10 @@ def decided(name: str, args: argparse.Namespace) -> int:
         inside.tell((), [Outcome("there already", p.text, file=p.stands[0].where).object()])
         return 0
     flags = [f"--{flag}" for flag in ("soft", "delete") if getattr(args, flag, False)]
-    match name:
-        case "learn":
-            words, plain = args.text, p.kind == "learn"
-        case "unlearn":
-            # the id, or all that the rule says; other words only mean one
-            said = " ".join(args.text.split()).strip("\"'")
-            words, plain = args.text, said in {p.stands[0].id, p.stands[0].text}
-        case _:
-            words, plain = str(args.number or ""), True
+    words = str(args.number or "") if name == "undo" else str(args.text)
+    plain = p.kind in {"learn", "undo"}
+    if name == "unlearn":  # the id, or all that the rule says; other words only mean one
+        plain = " ".join(words.split()).strip("\"'") in {p.stands[0].id, p.stands[0].text}
     if not (plain and inside.typed(name, words, *flags)):
         inside.tell([p], [])
         return 0

@@ -18,6 +18,7 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -108,7 +109,7 @@ class OwnModel(Model):
     async def _ask(self, question: Question[T]) -> Answer[T]:
         from ...api.asking import Asking
 
-        return await Asking().run(ask(replace(question, nonce=secrets.token_hex(8)), self._texts()))
+        return await Asking().run(ask(replace(question, nonce=secrets.token_hex(8)), self._texts))
 
     def _takes(self, asked: Sequence[Question[T]]) -> tuple[str, str]:
         """The model's name, and what these calls take. Raises ``UserError`` when no model can be asked."""
@@ -116,22 +117,19 @@ class OwnModel(Model):
         from ...engine.budget import likely_tokens
         from ...llm.prices import estimate_usd
 
-        (provider, *_), texts = Asking().providers(), self._texts()
+        (provider, *_), texts = Asking().providers(), self._texts
         prompts = [question.prompt(texts) for question in asked]
         tokens = sum(likely_tokens(p.system) + likely_tokens(p.text) for p in prompts)
         vendor, model = provider.model_for(prompts[0])
         cost = money(estimate_usd(vendor, model, tokens, sum(p.max_tokens for p in prompts)))
         return model or provider.name, f"{tokens:,} tokens, at most {cost}"
 
+    @cached_property
     def _texts(self) -> Texts:
         """The prompts that count in this project."""
-        from ...clock import SystemClock
-        from ...files.prompts import TRUST_FILE, Prompts, Trust
-        from ...paths import config_file, shipped
+        from ...api.asking import Asking, prompt_texts
 
-        trust = Trust(self.state_dir / TRUST_FILE, SystemClock())
-        prompts = Prompts(shipped("prompts"), config_file(os.environ).parent / "prompts", trust)
-        return prompts.templates(str(self.project)).texts
+        return prompt_texts(Asking(), str(self.project), self.state_dir)
 
 
 def own_model(rules: LearnedRules) -> OwnModel | None:
@@ -153,10 +151,9 @@ def stands_in(rules: LearnedRules) -> list[questions.Stands]:
     """
     look = rules.look()
     found = [questions.Stands(row.text, row.id) for row in look.rows if row.active]
-    said = (s for s in look.journal["signals"] if s["type"] != "feedback")
-    found += [
-        questions.Stands(s["content"]) for s in sorted(said, key=lambda s: s["last_seen"], reverse=True)
-    ]
+    said = [s for s in look.journal["signals"] if s["type"] != "feedback"]
+    said = sorted(said, key=lambda s: s["last_seen"], reverse=True)
+    found += [questions.Stands(signal["content"]) for signal in said]
     found += [questions.Stands(stone["content"]) for stone in look.journal["tombstones"]]
     once = {each.text: each for each in reversed(found)}
     return [each for each in found if once[each.text] is each][: questions.STANDS]
