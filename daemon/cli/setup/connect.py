@@ -181,7 +181,8 @@ class Host:
             mine = self.mine(old, line)
             made, oldest = edit.first(env, file)
             if mine:
-                text = self._without(env, file, old, line, made=made, oldest=(oldest or b"").decode())
+                before = None if oldest is None else oldest.decode()
+                text = self._without(env, file, old, line, made=made, oldest=before)
         if mine:
             check_editable(file, force=force)
         if mine and not dry_run:
@@ -201,13 +202,18 @@ class Host:
             if self.is_in(file):
                 yield file, self.part, partial(self.remove, env, file)
 
-    def _without(self, env: Env, file: Path, old: str, line: str, *, made: bool, oldest: str) -> str | None:
-        """The settings without us; None when nothing is left in them."""
+    def _without(
+        self, env: Env, file: Path, old: str, line: str, *, made: bool, oldest: str | None
+    ) -> str | None:
+        """The settings without us; None when nothing is left in them, and the person had no empty file."""
         untouched, data = edit.before(env, file)
         if untouched and (data is None or not self.mine(data.decode(), line)):
             return None if data is None else data.decode()
-        text = self.take(old, line, oldest)
-        empty = is_bare(text) or (made and "".join(text.split()) == "".join(self.new.split()))
+        text = self.take(old, line, oldest or "")
+        if made:
+            empty = is_bare(text) or "".join(text.split()) == "".join(self.new.split())
+        else:
+            empty = is_bare(text) and (oldest is None or not is_bare(oldest))
         return None if empty and not file.is_symlink() else text
 
     def _clear(self, env: Env, folder: Path, file: Path, old: str) -> None:

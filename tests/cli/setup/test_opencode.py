@@ -282,6 +282,15 @@ def test_a_list_that_setup_made_goes_with_its_last_line(desk: OpenCodeDesk) -> N
         assert file.read_text() == (left or '{"theme": "y", "plugin": []}')
 
 
+def test_an_empty_file_of_the_persons_own_stays(desk: OpenCodeDesk) -> None:
+    """Also when it was written anew since; only a file that setup made is deleted."""
+    file = desk.put("opencode.json", "{}")
+    desk()
+    file.write_text(file.read_text() + "\n")
+    assert desk.json("--remove")["action"] == "removed"
+    assert json.loads(file.read_text()) == {}
+
+
 def test_no_backup_in_a_repository(desk: OpenCodeDesk) -> None:
     """``--project`` edits the file of a repository; what it was is kept elsewhere, and comes back."""
     file = desk.put("project/opencode.json", '{"theme": "x"}')
