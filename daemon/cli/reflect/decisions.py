@@ -75,9 +75,7 @@ def rules_at(settings: Settings, where: Paths, folder: str | None) -> LearnedRul
 
 
 class Stands(Struct, frozen=True):
-    """Something that stands already, and that the question is about. ``id``: "" for a line that an answer
-    does not change.
-    """
+    """Something that stands already. ``id``: "" for a line that an answer does not change."""
 
     id: str
     text: str
@@ -300,9 +298,7 @@ class Decisions:
         return Proposal("", "", 0, "pattern", target=self.place.name if self.place else "", kept=kept)
 
     def patterns(self) -> list[Proposal]:
-        """The patterns to decide on, the most pressing first. Texts that nobody could read in a question are
-        left out.
-        """
+        """The patterns that can be shown in a question, the most pressing first."""
         found: list[Proposal] = []
         journal, base = self.rules.journal.read().journal, self.base()
         messages = self.rules.journal.messages(journal).values()
@@ -328,9 +324,7 @@ class Decisions:
         return replace(_pattern(self.base(), signal, messages), text=text)
 
     def wanted(self, verb: str, args: argparse.Namespace) -> Proposal:
-        """The question of an action that changes something. A rule that stands already is of the kind
-        "same".
-        """
+        """The question of a changing action; of the kind "same" for a rule that stands already."""
         match verb:
             case "learn":
                 self._place(soft=args.soft).document()  # before anything is asked
@@ -399,9 +393,7 @@ class Decisions:
         return self.rules.place(soft=True) if soft or self.place is None else self.place
 
     def _readable(self, text: str, *, soft: bool = False) -> str:
-        """The text, if it can be learned and a person can be shown all of it in one line. Raises
-        ``UserError``.
-        """
+        """The text, if it can be learned and shown whole in one line. Raises ``UserError``."""
         text = self.rules.check(text, soft=soft)
         if one_line(text) != text:
             raise UserError("this wording can't be shown as it is in a question: word it shorter and plainer")

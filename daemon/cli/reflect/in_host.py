@@ -103,9 +103,7 @@ class InHost(Model):
             return Answer(why=str(error))
 
     def tell(self, ask: Iterable[Proposal], done: Sequence[Json] | None = None, **more: object) -> None:
-        """Print what was done, and the questions for the host's tool, some in each call; they are
-        remembered.
-        """
+        """Print the results, and the questions for the host's tool; these are remembered."""
         made = [replace(p, token=secrets.token_hex(6), session=self.session, at=now()) for p in ask]
         if made:
             self._keep(made)
@@ -158,9 +156,7 @@ class InHost(Model):
 
 
 def review(args: argparse.Namespace) -> int:
-    """Read new sessions, have them read, and print the patterns as questions, with the messages that no model
-    read.
-    """
+    """Read new sessions; print the patterns as questions, and the messages that no model read."""
     inside = InHost(args)
     scan = Scan(inside.rules)
     scan.all(inside.where, quiet=True)

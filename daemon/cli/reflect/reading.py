@@ -83,9 +83,7 @@ class OwnModel(Model):
         self.project, self.state_dir = project, state_dir
 
     def ask(self, question: Question[T]) -> Answer[T]:
-        """Where a person waits for a comparison, its cost is told before, and after ``WAIT_S`` it is given
-        up.
-        """
+        """The cost of a comparison is told before; after ``WAIT_S`` it is given up."""
         waits = question.template == "contradicts"
         try:
             if waits:
@@ -146,9 +144,7 @@ def own_model(rules: LearnedRules) -> OwnModel | None:
 
 
 def stands_in(rules: LearnedRules) -> list[questions.Stands]:
-    """The texts that messages are compared with: the rules that stand, then what the person said or dismissed
-    before, the newest first.
-    """
+    """Texts to compare messages with: standing rules, then earlier wishes and dismissals, newest first."""
     look = rules.look()
     found = [questions.Stands(row.text, row.id) for row in look.rows if row.active]
     said = [s for s in look.journal["signals"] if s["type"] != "feedback"]

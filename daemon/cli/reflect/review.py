@@ -74,9 +74,7 @@ def decided(name: str, args: argparse.Namespace) -> int:
 
 
 def _asked(decisions: Decisions, p: Proposal, *more: Choice, why: str = "") -> Outcome | None:
-    """Ask one question, and do what is answered; None for one of ``more``, which decide nothing. Rules
-    that contradict a new one are asked about next.
-    """
+    """Ask a question and do the answer, then ask about contradictions; None for one of ``more``."""
     _print([*lines(p), *_goes_to(decisions, p)])
     letters = {LETTERS[answer]: (answer, label, note) for label, (answer, note) in answers(p).items()}
     options = [*(Choice(key, label, note) for key, (_, label, note) in letters.items()), *more]
@@ -151,9 +149,7 @@ def _all(decisions: Decisions, patterns: Sequence[Proposal], words: Sequence[Can
 
 
 def _pattern(decisions: Decisions, p: Proposal) -> Outcome | None:
-    """Ask about one until something is decided; None when the person quits. A decision that can't be done is
-    told, and asked again.
-    """
+    """Ask about one until a decision can be done; None when the person quits."""
     while decisions.waits(p):
         try:
             outcome = _asked(decisions, p, QUIT)
@@ -167,9 +163,7 @@ def _pattern(decisions: Decisions, p: Proposal) -> Outcome | None:
 
 
 def _worded(decisions: Decisions, c: Candidate) -> Outcome | None:
-    """Have the person word a message that no model read, then ask about it as about a pattern; None when they
-    quit there.
-    """
+    """Have the person word an unread message, then ask about it as a pattern; None when they quit."""
     book, often = decisions.rules.journal, count(c.sessions, "occurrence")
     _print([f'Your words: "{one_line(redact(c.text))}" ({often}, {", ".join(c.reasons)})'])
     if c.prior:

@@ -70,9 +70,7 @@ def _part(heading: str, rows: Iterable[list[str]], paint: Paint) -> list[str]:
 
 
 def summary(book: ProjectJournal, journal: Journal) -> Json:
-    """The journal in numbers, with the signals that are suggested, what was said of them, those that wait,
-    and praise and blame, which make no rule.
-    """
+    """Counts, suggested signals with quotes, those that wait, and praise and blame."""
     signals, rules, messages = journal["signals"], journal["learned_rules"], book.messages(journal).values()
     due = ranked([s for s in signals if is_due(s)])
     rest = [_shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and not is_due(s)])]

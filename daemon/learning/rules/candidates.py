@@ -96,9 +96,7 @@ class Candidate(Struct, frozen=True):
         return replace(self, seen=tuple(known.values())[:SEEN])
 
     def quote(self) -> Json:
-        """The person's words on one line, with the end of the agent's: for the eyes of that person, in the
-        state folder.
-        """
+        """The words on one line, with the end of the agent's, for that person's eyes only."""
         text, context = " ".join(self.text.split())[:QUOTE], " ".join(self.prior.split())[-CONTEXT:]
         at = max(self.seen, key=lambda s: s.day)
         where = {"day": at.day, "session": at.session, "file": at.file, "line": at.line}
@@ -106,9 +104,7 @@ class Candidate(Struct, frozen=True):
 
 
 def stored(entries: Mapping[str, Any], signals: Collection[str] = ()) -> dict[str, Candidate]:
-    """Candidates as they were stored, by their keys; entries of another form are left out. One whose signal
-    is none of these waits again.
-    """
+    """Stored candidates by key, of the known form. One whose signal is none of these waits again."""
     kept: dict[str, Candidate] = {}
     for key, entry in entries.items():
         try:

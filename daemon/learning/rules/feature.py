@@ -190,9 +190,7 @@ class Rules(Feature):
         return s, instance
 
     async def _spend(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``session`` and ``digest`` → the label that the person chose. From now on it is used. Raises
-        ``BadReply`` and ``Rejected``.
-        """
+        """``session``, ``digest`` → the chosen label, used from now on. Raises ``BadReply``, ``Rejected``."""
         asked = _of(body, _Spend)
         s, _ = self._attended(asked.session)
         async with self._lock:

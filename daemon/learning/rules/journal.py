@@ -196,17 +196,13 @@ def typed(kind: Kind) -> Entry:
 
 
 def _same_as(signal: Mapping[str, Any]) -> tuple[str, str]:
-    """The key of equal signals. Corrections and instructions are of one kind: both say how things shall be
-    done.
-    """
+    """The key of equal signals; corrections and instructions are of one kind."""
     kind = signal.get("polarity", "") or "feedback" if signal["type"] == "feedback" else "rule"
     return str(kind), folded(signal["content"])
 
 
 def count(signal: Entry, at: Sighting, reading: Reading | None = None) -> None:
-    """Count one more sighting of a signal in place, unless its session counts already. ``reading``: as it was
-    read this time.
-    """
+    """Count one more sighting in place, once a session. ``reading``: as it was read this time."""
     sightings: dict[str, list[str]] = signal["sightings"]
     session = digest(at.session)
     if session in sightings:
@@ -274,9 +270,7 @@ def becoming(journal: Journal, names: Iterable[str], status: Status) -> list[Tur
 
 
 def put(journal: Journal, pairs: Sequence[Pair], turns: Sequence[Turn], day: str) -> None:
-    """Give each entry its state after a change, and signals their status. A dismissed one is buried, one that
-    is not any more is dug up.
-    """
+    """Give entries and signals their state after a change; a dismissed signal has a tombstone."""
     rules: list[Entry] = journal["learned_rules"]
     for before, after in pairs:
         name = (after or before or {}).get("id")

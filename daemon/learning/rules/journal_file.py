@@ -187,9 +187,7 @@ class ProjectJournal:
         return draft
 
     def word(self, keys: Sequence[str], content: str) -> Entry:
-        """Count messages as a signal in somebody's words, and return it. Raises ``UserError`` for one that
-        does not wait, and ``Unavailable``.
-        """
+        """Count waiting messages as a signal in these words. Raises ``UserError``, ``Unavailable``."""
         readings = {}
         for candidate in self._waiting(keys):
             stopped = {"refused", "interrupted"} & set(candidate.why)

@@ -78,9 +78,7 @@ class Look(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """A change that was made. ``rule``: the entry of the journal. ``told``: lines that the person should
-    know.
-    """
+    """A change that was made. ``rule``: the journal's entry. ``told``: lines for the person."""
 
     change: Change
     rule: Mapping[str, Any]
@@ -249,9 +247,7 @@ class LearnedRules:
             return self._apply(draft, f"dismissed {', '.join(names)}", (), turns, by=by)
 
     def undo(self, number: int = 0, *, by: str = "you") -> Done:
-        """Take a change back (0: the newest that nobody undid): in its file only while that is as the change
-        left it.
-        """
+        """Take a change back (0: the newest) while its file is as the change left it."""
         with self.journal.change() as draft:
             files, _ = self._now(draft)
             change = self.changes.wanted(number)

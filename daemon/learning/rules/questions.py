@@ -106,9 +106,7 @@ def about_a_rule(lines: str) -> Question[Contradicts]:
 
 
 def readings(reply: Signals | None, stands: Sequence[Stands], many: int) -> dict[int, Reading]:
-    """The readings of so ``many`` messages, by the message's place. The wording of a group counts for all of
-    its messages.
-    """
+    """The readings by the message's place. The wording of a group counts for all of its messages."""
     stands, found = stands[:STANDS], dict[int, Reading]()
     entries = {entry.n - len(stands) - 1: entry for entry in reply.signals} if reply else {}
     for at in sorted(entries.keys() & set(range(many))):

@@ -116,9 +116,7 @@ def scan(text: str) -> list[Line]:
 
 
 def _raw(shown: str) -> tuple[str, bool]:
-    """The end of the comment or raw block that is still open after this line, and whether the line begins
-    one.
-    """
+    """The end of the comment or raw block that is still open, and whether this line begins one."""
     if shown.lstrip(" ").startswith("<!--") and len(shown) - len(shown.lstrip(" ")) < 4:
         return ("" if "-->" in shown[shown.index("<!--") + 4 :] else "-->"), True
     found = _RAW.match(shown)
@@ -181,9 +179,7 @@ class Rule(Struct, frozen=True):
 
 
 def checked(text: str, most: int = CHARS) -> str:
-    """A rule's text, or why it was archived, on one line. Raises ``UserError`` for what could not be read
-    again as it is.
-    """
+    """A rule's text or reason on one line. Raises ``UserError`` if it would not be read again as it is."""
     found = one_line(text)
     if not found:
         raise UserError("the text is empty")
@@ -377,9 +373,7 @@ class Document:
         return not (line.blank or line.code or line.level or line.is_item) and line.indent >= 2
 
     def _below(self, start: int, end: int) -> int:
-        """How many lines from ``start`` on belong to the item above: indented ones, and blanks before
-        them.
-        """
+        """The number of lines from ``start`` that belong to the item above: indented or blank ones."""
         last = start
         for i in range(start, end):
             if self.lines[i].blank:
@@ -431,9 +425,7 @@ class Document:
         return [] if joins else [""]
 
     def _put(self, at: int, new: Sequence[str], below: Sequence[Line] = ()) -> list[Line]:
-        """With these lines at that place. The line above gets an end if it has none; then the last new one
-        has none.
-        """
+        """These lines at that place; a missing final newline stays missing."""
         newline = self._newline()
         added = [*(Line(text, newline) for text in new), *below]
         added = [line if line.end else replace(line, end=newline) for line in added]

@@ -99,9 +99,7 @@ def matched(
 
 
 def by_hand(name: str, doc: Document, *, sentences: bool = False) -> list[Standing]:
-    """The lines of a file that somebody wrote by hand: those among its active rules; with ``sentences``
-    every sentence that is not archived.
-    """
+    """Handwritten lines among the active rules; with ``sentences`` all sentences but archived ones."""
     soft = doc.form is PREFERENCES
     return [
         Standing("", text, True, soft, name, line=own.line, note="by hand")
@@ -112,9 +110,7 @@ def by_hand(name: str, doc: Document, *, sentences: bool = False) -> list[Standi
 
 
 def _place_of(entry: Entry, files: Sequence[tuple[str, Document]]) -> tuple[str, Rule] | None:
-    """The file and the line of a rule of the journal: the same text before one that was edited, its own file
-    before another one.
-    """
+    """The file and line of a journal's rule: the same text first, then its own file."""
     soft = entry["target"] == "workshop_preference"
     places = [
         (name, rule)
