@@ -21,7 +21,7 @@ COMMAND_MARK: Final = "<!-- reflectd:reflect -->"
 MAX_QUESTIONS: Final = 4  # in one dialog, by Claude Code's tool
 MAX_CHARS: Final = 4_000  # of one text
 MAX_TYPED: Final = 20_000
-VERBS: Final = ("learn", "unlearn", "undo", "dismiss", "restore")
+VERBS: Final = ("learn", "unlearn", "undo")
 """The actions of `/reflect` that change something and take words."""
 TYPED: Final = "typed"
 FLAGS: Final = ("--soft", "--delete")

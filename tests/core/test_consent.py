@@ -118,7 +118,7 @@ def test_answers_by_place_and_by_text() -> None:
         ("unlearn rule-003 --delete", "unlearn", "rule-003", ("--delete",)),
         ("undo", "undo", "", ()),
         (" undo 3 ", "undo", "3", ()),
-        ("dismiss sig-001  sig-002", "dismiss", "sig-001 sig-002", ()),
+        ("unlearn sig-001  sig-002", "unlearn", "sig-001 sig-002", ()),
     ],
 )
 def test_what_was_typed_is_what_the_command_line_gets(
