@@ -293,22 +293,25 @@ def _judges(status: Json) -> list[Row]:
 
 def _learning(status: Json) -> list[Row]:
     """The waiting and lapsed texts, where the person switched learning on."""
-    found = status.get("features", {}).get("playbook")
-    if not found:
+    book, memory = (status.get("features", {}).get(name) or {} for name in ("playbook", "memory"))
+    if not (book or memory):
         return []
-    if not found["hosts"]:
+    if book and not book["hosts"]:
         return [("learns", "nothing: no model is set up, and the rules can't learn")]
+    found = {**book, "lessons_waiting": memory.get("unproven", 0)}
     said = [
         f"{count(found.get(key, 0), one, many)} {what}"
         for key, one, many, what in (
             ("cases_waiting", "turn", "turns", "to look back on"),
             ("texts_waiting", "text", "texts", "to be confirmed (`reflectd learned approve`)"),
+            ("lessons_waiting", "lesson", "lessons", "that nothing proves (`reflectd learned approve`)"),
             ("stretches", "stretch", "stretches", "looked back on"),
             ("lapsed", "turn", "turns", "lapsed for want of money or a model"),
         )
         if found.get(key)
     ]
-    over = " · over spend.learning_percent: it waits" if found.get("over_limit") else ""
+    waits = book.get("over_limit") or memory.get("over_limit")
+    over = " · over spend.learning_percent: it waits" if waits else ""
     if not over and found.get("waits"):
         over = f" · it waits: {short(found['waits'], 120)}"
     return [("learns", f"{', '.join(said) or 'nothing yet'}{over}")]

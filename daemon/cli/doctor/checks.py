@@ -38,7 +38,7 @@ from ..render import count
 from ..setup import agents, claude_code, codex, copies, opencode
 from ..setup.claude_code import CLAUDE_CODE
 from ..setup.codex import CODEX
-from ..setup.learning import in_words
+from ..setup.learning import in_words, is_by_rules
 from ..setup.opencode import OPENCODE
 
 if TYPE_CHECKING:
@@ -453,7 +453,11 @@ def _token_place(about: About) -> str:
 
 def learning(about: About) -> Iterator[Check]:
     """Says whether it learns, and mentions an open question: after an upgrade nothing begins by itself."""
-    yield Check("learning", "ok", in_words(about.settings))
+    on = about.settings.playbook.enabled or about.settings.memory.enabled
+    dead = on and is_by_rules(about.settings, about.env)
+    mend = "`reflectd setup` says what a model lacks"
+    said = in_words(about.settings, by_rules=dead)
+    yield Check("learning", "warn" if dead else "ok", said, mend if dead else "")
 
 
 def proof(about: About) -> Iterator[Check]:

@@ -206,6 +206,13 @@ class About(Struct, frozen=True):
             if not self.get("memory/stats")["chooses"]:
                 self.learned.without_model()
 
+    def is_over_limit(self) -> bool:
+        """Says whether learning waits for money, as far as a daemon knows."""
+        with suppress(Unavailable):
+            features = request(find_socket(self.where), "GET", "/v1/status")["features"].values()
+            return any(isinstance(told, dict) and told.get("over_limit") for told in features)
+        return False
+
     @contextmanager
     def database(self) -> Iterator[ReadOnly | None]:
         """Where everything but rules and points in use is; None where nothing was stored yet."""
@@ -270,6 +277,8 @@ def _nothing(about: About, hidden: int) -> str:
     learns = about.settings.memory.enabled if about.kind == "lesson" else about.settings.playbook.enabled
     if learns or (about.kind == "" and about.settings.memory.enabled):
         comes = "a session is looked back on when it is over, or after an hour of silence"
+        if about.is_over_limit():
+            comes = "looking back waits: it costs at most spend.learning_percent of what judging cost"
     else:
         comes = "`reflectd setup --learning on` lets it learn"
     return f"{what} yet: {comes}; `reflectd learned add TEXT` adds something"

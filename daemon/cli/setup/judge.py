@@ -77,9 +77,15 @@ def ask(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -> dic
     """
     choices = _choices(settings, env, hosts)
     ready = [choice for choice in choices if not choice.lacks]
-    if len(ready) == 1:
-        return {}
     whose = " and ".join(f"{HOSTS[host]}'s" for host in hosts)
+    if len(ready) == 1:
+        say(f"\nOnly the rules can judge {whose} sessions yet. A model does after one of these:")
+        for choice in choices:
+            if choice.lacks:
+                say(
+                    f"  {choice.name}: {choice.lacks}; then `reflectd setup {hosts[0]} --judge {choice.name}`"
+                )
+        return {}
     lends = "It lends its model" if len(hosts) == 1 else "They lend their models"
     say(f"\nWho shall judge {whose} sessions? {lends} to no hook. {USUAL}")
     for number, choice in enumerate(ready, 1):

@@ -6,8 +6,10 @@ points and ``memory.enabled`` for lessons; a no is an answer too.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...core.errors import UserError
 from ...core.words import HOSTS
 from ...learning.playbook.questions import CURATOR_TOKENS, REFLECTOR_TOKENS
 from ..judging import found, names
@@ -38,10 +40,24 @@ def is_answered(settings: Settings) -> bool:
     return not settings.sources.keys().isdisjoint(SETTINGS)
 
 
-def in_words(settings: Settings) -> str:
+def is_by_rules(settings: Settings, env: Mapping[str, str]) -> bool:
+    """Says whether no model judges any agent that loads reflectd here: the rules can't learn."""
+    from .agents import look
+
+    try:
+        judges = found(settings, env, by_host=True)
+    except UserError:  # a key file that can't be read, of which others tell
+        return False
+    connected = [agent.host for agent in look(env, Path.cwd()) if agent.loads]
+    return bool(connected) and all(judges[host].asked in {(), ("offline",)} for host in connected)
+
+
+def in_words(settings: Settings, *, by_rules: bool = False) -> str:
     """Says whether it learns, and the likely cost."""
     most = f"at most {settings.spend.learning_percent} % of what judging costs"
     points, lessons = settings.playbook.enabled, settings.memory.enabled
+    if by_rules and (points or lessons):
+        return "nothing by itself: no agent that is connected has a model that judges"
     if points:
         return f"from judged sessions, for {most}{'' if lessons else f'; no lessons ({LESSONS})'}"
     if lessons:
@@ -66,8 +82,8 @@ def _more(settings: Settings, env: Mapping[str, str]) -> str:
     who = "; ".join(f"{HOSTS[host]}: {names(j)}" for host, j in found(settings, env, by_host=True).items())
     return (
         f"  cost     It {USUAL} {FAILED} In seven days that is at most {settings.spend.learning_percent} % "
-        "of what judging cost (spend.learning_percent); `reflectd cost --by purpose` shows it. Where only "
-        "the rules judge it learns nothing by itself and costs nothing.\n"
+        "of what judging cost (spend.learning_percent), which the first sessions earn; `reflectd cost --by "
+        "purpose` shows it. Where only the rules judge it learns nothing by itself and costs nothing.\n"
         "  text     Goes to the provider that judges, with known secrets taken out, and nowhere else. "
         f"Now that is {who}. The case of each judged turn is kept in your state folder until it was learned "
         "from, for seven days at most.\n"

@@ -89,7 +89,7 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     setup.add_argument(
         "--judge",
         choices=judge.CHOICES,
-        help="who judges Claude Code's sessions, with `setup codex` Codex's (asked while nobody was chosen)",
+        help="who judges Claude Code's sessions; with `setup codex`, or where only Codex is there, Codex's",
     )
     where = setup.add_mutually_exclusive_group()
     where.add_argument("--global", "--user", action="store_true", help="in all your projects (the default)")
@@ -202,9 +202,15 @@ class _Run:
         if args.proof:
             self.values[PROOF] = args.proof == "on"
         if args.judge:
-            self.values |= judge.given(args.judge, self.env, args.host or CLAUDE_CODE.host)
+            self.values |= judge.given(args.judge, self.env, self._judged)
         if args.mod is not None:
             self.values["claude_code.mod"] = args.mod
+
+    @property
+    def _judged(self) -> str:
+        """Whose judge ``--judge`` is: without a host that of the only one here that lends no model."""
+        there = [host for host in judge.SETTINGS if agents.HOST[host].find(self.env)]
+        return self.args.host or (there[0] if len(there) == 1 else CLAUDE_CODE.host)
 
     def _there(self) -> list[Agent]:
         """Tells the person which agents are here. Raises ``Unavailable`` when there is none."""
@@ -272,7 +278,10 @@ class _Run:
             if key in self.values and host not in self.reports:
                 self._tell_judge(host)
         if not self.back and (self.reports or learning.POINTS in self.values or not self.values):
-            say(f"  learns: {self.state.problem or learning.in_words(self.state.settings)}")
+            by_rules = not self.state.problem and learning.is_by_rules(self.state.settings, self.env)
+            say(
+                f"  learns: {self.state.problem or learning.in_words(self.state.settings, by_rules=by_rules)}"
+            )
         self._tell_next([name for host, name in HOSTS.items() if host in changed])
         return {}, code
 
@@ -364,7 +373,7 @@ class _Run:
         enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
         more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
         learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
-        alone = {"judge": self._judge(args.host or CLAUDE_CODE.host)} if args.judge and not each else {}
+        alone = {"judge": self._judge(self._judged)} if args.judge and not each else {}
         return {**steps, **alone, "learning": learns}
 
     def _judge(self, host: str) -> dict[str, Any]:

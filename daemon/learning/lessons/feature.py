@@ -227,11 +227,13 @@ class Memory(Feature):
         if not world.settings.memory.enabled:
             return {}
         episodes: dict[str, int] = {}
+        unproven = 0
         with suppress(Unavailable):
-            episodes = self.store.counts()
+            episodes, unproven = self.store.counts(), self.store.unproven()
         return {
             "enabled": True,
             "episodes": episodes,
+            "unproven": unproven,
             "waiting": self._jobs.waiting().get(REFLECT, 0),
             **tables.counts(world.db, "memory."),
             "over_limit": self._over_limit,

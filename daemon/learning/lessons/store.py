@@ -179,6 +179,12 @@ class Episodes:
             rows = db.read(sql, (_json(projects),))
         return dict.fromkeys(STATES, 0) | {state: count for state, count in rows if state in STATES}
 
+    def unproven(self) -> int:
+        """How many wait for a person's word. Blocks."""
+        sql = "SELECT count(*) FROM episode_memory WHERE state = 'quarantined' AND proof = ''"
+        with ReadOnly(self._db.path) as db:
+            return int(db.read(sql)[0][0])
+
     async def _select(self, where: str, *parameters: Any, limit: int = -1) -> list[Episode]:  # noqa: ANN401
         newest = f"ORDER BY e.at DESC, e.id DESC LIMIT {limit}"
         rows = await self._read(f"SELECT {_ALL} FROM episode_memory AS e WHERE {where} {newest}", *parameters)

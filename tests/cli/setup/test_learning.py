@@ -16,6 +16,7 @@ from harness.machine.sandbox import REPO, Sandbox
 from tests.cli.setup.test_setup import CONNECT, LEARN, a_program, asked, settings_file, settings_of
 from tests.support.machine.command_line import reflectd, said
 
+AUTO = {"REFLECTD_JUDGE_PROVIDER": "auto"}
 MIND = "# mine\n[judge]  # as I like it\nmode = 'observe'\n"
 
 
@@ -42,7 +43,7 @@ def test_it_asks_first_and_once_in_one_sentence(box: Sandbox) -> None:
     """
     settings_file(box).parent.mkdir(parents=True)
     settings_file(box).write_text(MIND)
-    with asked(box, a_program(box, "opencode"), columns=80) as child:
+    with asked(box, a_program(box, "opencode") | AUTO, columns=80) as child:
         child.expect_exact(LEARN)
         shown = str(child.before).replace("\r", "")
         sentence = shown.partition("May reflectd learn?")[2]
@@ -124,7 +125,7 @@ def test_a_script_says_it_with_a_flag(box: Sandbox) -> None:
     """Nothing is asked or decided without a terminal or for `--json`. The flag alone changes that setting
     and nothing else; a dry run writes nothing; what counts more than the file is said.
     """
-    env = a_program(box, "opencode", "claude")
+    env = a_program(box, "opencode", "claude") | AUTO
     said(reflectd(box, "setup", "opencode", **env), 0, "nobody was asked yet")
     assert as_json(box, "opencode") == {
         "enabled": False, "lessons": False, "answered": False, "changed": False,
@@ -154,6 +155,9 @@ def test_a_yes_with_no_model_to_learn_from_is_said(box: Sandbox) -> None:
     words, env = "nothing is learned by itself from sessions of", a_program(box, "claude")
     said(reflectd(box, "setup", "claude-code", "--learning", "on", **env), 0, f"{words} Claude Code")
     assert words not in said(reflectd(box, "setup", "claude-code", "--learning", "off", **env), 0)
+    said(reflectd(box, "setup", "--learning", "on", **env), 0, "learns: nothing by itself: no agent")
+    told = " ".join(reflectd(box, "doctor", **env).stdout.split())
+    assert "learning nothing by itself: no agent that is connected has a model that judges" in told
 
 
 def test_settings_with_a_mistake_stay_as_they_are(box: Sandbox) -> None:
@@ -181,7 +185,7 @@ def test_an_answer_about_one_of_the_two_is_an_answer(box: Sandbox) -> None:
     settings_file(box).parent.mkdir(parents=True)
     for points, words in (("false", "learns: nothing (playbook.enabled"), ("true", "; no lessons (memory.e")):
         settings_file(box).write_text(f"[playbook]\nenabled = {points}\n")
-        text = said(reflectd(box, "setup", "opencode", **a_program(box, "opencode")), 0, words)
+        text = said(reflectd(box, "setup", "opencode", **a_program(box, "opencode"), **AUTO), 0, words)
         assert "nobody was asked" not in text
 
 

@@ -278,3 +278,23 @@ def test_one_question_for_all_hosts_that_lend_no_model(box: Sandbox) -> None:
     said(reflectd(box, "setup", "codex", "--judge", "claude-cli", "--yes", **env), 0, "your own Claude Code")
     judge = tomllib.loads(settings_file(box).read_text())["judge"]
     assert judge == {"claude_code": "offline", "codex": "claude-cli"}
+
+
+@pytest.mark.full("a pseudo-terminal is driven")
+def test_a_machine_with_codex_alone_and_no_model(box: Sandbox) -> None:
+    """Where only the rules are left to choose, setup says what each model lacks and the command that chooses
+    it. `--judge` without an agent is about the one that is here.
+    """
+    env = a_program(box, "codex") | {"REFLECTD_JUDGE_PROVIDER": "auto"}
+    with asked(box, env) as child:
+        child.expect_exact(LEARN)
+        child.send("y\r")
+        child.expect_exact("Connect Codex?")
+        child.send("y\r")
+        child.expect_exact("Only the rules can judge Codex's sessions yet")
+        child.expect_exact("no key for OpenAI")
+        child.expect_exact("reflectd setup codex --judge openai")
+        child.expect_exact("learns: nothing by itself: no agent that is connected has a model")
+    key = {"OPENAI_API_KEY": "sk-" + "a" * 40}
+    said(reflectd(box, "setup", "--judge", "openai", **env, **key), 0, "judge.codex")
+    assert tomllib.loads(settings_file(box).read_text())["judge"] == {"codex": "openai"}
