@@ -71,6 +71,8 @@ def test_status_says_what_learning_waits_for() -> None:
     text = " ".join(said(playbook=full).split())
     assert "learns 2 turns to look back on, 1 text to be confirmed" in text
     assert "3 turns lapsed for want of money or a model · over spend.learning_percent" in text
+    alone = " ".join(said(memory={"unproven": 2, "over_limit": True}).split())
+    assert "learns 2 lessons that nothing proves (`reflectd learned approve`) · over spend" in alone
 
 
 def test_status_says_quietly_that_a_mod_is_missing(box: Sandbox) -> None:

@@ -177,6 +177,7 @@ async def test_an_opinion_waits_for_a_person(site: Site) -> None:
     (e,) = await site.episodes()
     ask = route(site)
     assert (e.proof, e.state) == ("", "quarantined")
+    assert site.memory.status()["unproven"] == 1
     project = str(site.project)
     assert await site.give.for_task(project, task) == []
     assert (await ask("settle", ids=[e.id], yes=True))["changed"] == 1
