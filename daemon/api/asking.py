@@ -84,7 +84,8 @@ ASKED: Final = ("anthropic", "openai", "claude-cli")
 class Asking(Struct):
     """Whom the library asks. ``env``: where settings and keys come from. ``sleep``, ``random``: the pauses
     between attempts. ``clock``: for the deadline; None is the machine's. ``made``: the calls that were made,
-    each as a row of the ledger.
+    each as a row of the ledger. ``judges``: where judges were chosen for hosts that lend no model, these are
+    asked instead of every API that has a key.
     """
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -92,6 +93,7 @@ class Asking(Struct):
     random: Random = field(default_factory=Random)
     clock: Clock | None = None
     made: list[Entry] = field(default_factory=list)
+    judges: bool = False
 
     async def ask(self, question: Question[R]) -> Answer[R]:
         """The answer to one question, with the prompts in force outside every project. Raises as ``run``."""
@@ -145,7 +147,9 @@ class Asking(Struct):
         if chosen == "offline" or in_force(settings, Judging("", chosen, (chosen,))).asked == ("offline",):
             raise UserError("no model may be asked: judge.provider is offline, or a limit on spending is 0")
         folder = paths.resolve(self.env, state_dir=settings.daemon.state_dir, connects=False).judge_folder
-        wanted = ASKED[:2] if chosen in {"auto", "host"} else (chosen,)
+        own = {provider for _, provider in settings.judge.own.values()} if self.judges else set()
+        every = tuple(name for name in ASKED if name in own) or ASKED[:2]
+        wanted = every if chosen in {"auto", "host"} else (chosen,)
         usable = there(settings, keys, self.env) if chosen in {"auto", "host"} else frozenset(wanted)
         found = [
             p for name in wanted if name in usable for p in providers(name, settings, keys, folder=folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -117,6 +118,21 @@ async def test_nobody_to_ask_is_said(
         asking.providers()
     assert await reflected(asking) == NOTHING
     assert why in capsys.readouterr().err
+
+
+def test_a_judge_that_was_chosen_for_a_host_goes_before_every_key(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    """`/reflect` on a terminal asks whom the person chose to judge, and no API whose key is lying around; the
+    library asks as the seeds say.
+    """
+    claude = tmp_path / "claude"
+    claude.write_text("#!/bin/sh\n")
+    claude.chmod(0o755)
+    more = {**env, "REFLECTD_JUDGE_CLAUDE_CODE": "claude-cli", "REFLECTD_CLAUDE_CLI_PATH": str(claude)}
+    assert [p.name for p in Asking(more, judges=True).providers()] == ["claude-cli"]
+    assert [p.name for p in Asking(more).providers()] == ["anthropic"]
+    assert [p.name for p in Asking(env, judges=True).providers()] == ["anthropic"]
 
 
 def test_importing_the_library_is_cheap() -> None:

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError
 from ...core.question import Answer, ask
+from ...core.words import PROVIDERS
 from ...hosts.claude_code.past import files_in, folders_of, said_in
 from ...hosts.codex import past as codex
 from ...hosts.jsonl import Cursor
@@ -107,7 +108,7 @@ class OwnModel(Model):
     async def _ask(self, question: Question[T]) -> Answer[T]:
         from ...api.asking import Asking
 
-        return await Asking().run(ask(replace(question, nonce=secrets.token_hex(8)), self._texts))
+        return await Asking(judges=True).run(ask(replace(question, nonce=secrets.token_hex(8)), self._texts))
 
     def _takes(self, asked: Sequence[Question[T]]) -> tuple[str, str]:
         """The model's name, and what these calls take. Raises ``UserError`` when no model can be asked."""
@@ -115,12 +116,14 @@ class OwnModel(Model):
         from ...engine.budget import likely_tokens
         from ...llm.prices import estimate_usd
 
-        (provider, *_), texts = Asking().providers(), self._texts
+        (provider, *_), texts = Asking(judges=True).providers(), self._texts
         prompts = [question.prompt(texts) for question in asked]
         tokens = sum(likely_tokens(p.system) + likely_tokens(p.text) for p in prompts)
         vendor, model = provider.model_for(prompts[0])
-        cost = money(estimate_usd(vendor, model, tokens, sum(p.max_tokens for p in prompts)))
-        return model or provider.name, f"{tokens:,} tokens, at most {cost}"
+        usd = estimate_usd(vendor, model, tokens, sum(p.max_tokens for p in prompts))
+        who = PROVIDERS.get(provider.name, provider.name)
+        cost = "at an unknown price" if usd is None else f"at most {money(usd)}"
+        return f"{model} by {who}" if model else who, f"{tokens:,} tokens, {cost}"
 
     @cached_property
     def _texts(self) -> Texts:
@@ -137,7 +140,7 @@ def own_model(rules: LearnedRules) -> OwnModel | None:
     from ...api.asking import Asking
 
     try:
-        Asking().providers()
+        Asking(judges=True).providers()
     except UserError:
         return None
     return OwnModel(rules.journal.project, rules.state_dir)

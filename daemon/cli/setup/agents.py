@@ -58,7 +58,7 @@ class Agent(Struct, frozen=True):
         """For a person."""
         head = f"{HOST[self.host].name:12} {self.program or missing(self.host)}"
         if not self.loads:
-            return [head, f"  not connected: reflectd setup {self.host}"]
+            return [head, *([f"  not connected: reflectd setup {self.host}"] if self.program else [])]
         folder = copies.place(env, self.host)
         copy = [f"  plugin     {folder} ({_COPY[self.copy]})"] if self.copy in _COPY else []
         loads = [f"  connected  {file}" for file in self.loads]

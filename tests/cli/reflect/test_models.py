@@ -53,7 +53,7 @@ def test_a_model_reads_words_and_groups_messages(box: Sandbox, llm: ModelServer)
     llm.api(teaches(*TAUGHT))
     code, screen = typed(box, llm, REVIEW, "y", "q")
     assert code == 0, screen
-    assert re.search(r"6 messages for local-model: 1 call with [\d,]+ tokens, at most unknown", screen)
+    assert re.search(r"6 messages for local-model by .*: 1 call with [\d,]+ tokens, at an unknown", screen)
     assert contents(box) == {"Always use pnpm": 1, "Use strict TypeScript mode": 2}
     assert [s["content"] for s in asked(box)["patterns"]] == [
         "Always use pnpm",
@@ -104,7 +104,7 @@ def test_a_model_finds_what_contradicts(box: Sandbox, llm: ModelServer) -> None:
     code, screen = typed(box, llm, ["reflect", "learn", NEW], "s")
     assert code == 1, screen
     assert NEW in llm.of("api")[0].prompt
-    assert re.search(r"local-model looks for contradictions: [\d,]+ tokens, at most unknown", screen)
+    assert re.search(r"local-model by .* looks for contradictions: [\d,]+ tokens, at an unknown", screen)
     assert f'CONFLICT DETECTED New (CLAUDE.md): "{NEW}" Conflicts with: "{OWN}" [CLAUDE.md:3]' in screen
     assert file.read_text() == f"Run lint first.\n\n{OWN}\n"
     code, screen = typed(box, llm, ["reflect", "learn", NEW], "a")
