@@ -54,6 +54,7 @@ _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 Seq = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Name = Annotated[str, msgspec.Meta(max_length=ID)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Pid = Annotated[int, msgspec.Meta(le=2**31 - 1)]  # as the system has them; 0 and below: not told
 
 
 class Hello(Struct, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class Hello(Struct, forbid_unknown_fields=True):
     instance: str
     host: Literal["opencode"]
     mode: Literal["run", "serve", "tui", "unknown"]
-    pid: int
+    pid: Pid
     directory: str
     api: Literal[1] = 1
     version: str = ""

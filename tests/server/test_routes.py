@@ -101,6 +101,11 @@ def test_an_unknown_instance_is_told_to_say_hello(
     assert "hello" in refused(daemon, 409, method, route, body)
 
 
+def test_a_process_id_that_no_system_has_is_refused(daemon: Daemon) -> None:
+    """Bad input: nobody could ask whether that process runs, and the look at all hosts would end there."""
+    assert "pid" in refused(daemon, 400, "POST", "/v1/hello", HELLO | {"instance": "far", "pid": 2**31})
+
+
 def test_the_first_preference_reaches_a_process_that_runs(daemon: Daemon) -> None:
     """Within a second events are refused once: the shim says hello again and hears that it is to ask."""
     project = daemon.box.root / "first"
