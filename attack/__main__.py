@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
         "clock": lambda d: clock.run(args.jumps, args.seed, d),
         "inject": lambda d: inject.run(args.streams, args.seed, d),
         "shared": lambda d: shared.run(args.changes, args.seed, d),
-        "damage": lambda d: damage.run(args.seconds, d),
+        "damage": lambda d: damage.run(args.seed, d),
         "load": lambda d: load.run(args.sessions, args.events, args.rate, args.p99_ms, d),
     }
     table = Table("Attacks", ("attack", "done", "of", "seconds", "findings", "figures"))

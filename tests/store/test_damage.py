@@ -1,6 +1,6 @@
 """Damage inside rows: the daemon starts, answers everything, and keeps what it can't read.
 
-``python -m tests.store.test_damage`` tries every kind of damage to every column.
+``make attack ONLY=damage`` tries every kind of damage to every column.
 """
 
 from __future__ import annotations
