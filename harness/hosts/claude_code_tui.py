@@ -13,6 +13,7 @@ from harness.machine.waiting import wait_until
 
 READY = "\u276f"  # the heavy angle before the input line
 BUSY = "esc to interrupt"
+CLEAR = b"\x15"  # Ctrl-U
 QUIT_TRIES, SEEN_S = 10, 10.0
 
 
@@ -31,11 +32,13 @@ class ClaudeTui(Terminal):
 
     def ask(self, text: str) -> None:
         """Type and send; until it left the input line, which is the last one that begins so. Below a command
-        stands a list of commands, which begins so too.
+        stands a list of commands, which begins so too. What was left in the line goes first: a prompt that
+        was sent may be offered there again.
         """
         if text.startswith("/"):
             super().ask(text)
             return
+        self._key(CLEAR)
         self.type(text)
         self.enter_until(lambda: text[:40] not in self.screen.rpartition(READY)[2], f"{text!r} sent")
 
