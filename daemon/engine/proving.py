@@ -311,7 +311,7 @@ class Proving:
         folder = Path(wanted.session.directory)
         written = Written(mark, 0, self._world.clock.now_ms(), known.command, str(folder / known.folder))
         in_tree = bool(commit) or wanted.settings.where == "worktree"
-        found, begun = None, -1.0
+        found, begun, stored = None, -1.0, None
         try:
             if in_tree:
                 top, inside = await asyncio.to_thread(tree.repository, folder)
@@ -335,8 +335,11 @@ class Proving:
             self.runs = ""
             if begun >= 0:
                 took = found.seconds if found is not None else self._world.clock.monotonic() - begun
-                self._world.later(proofs.spent(mark, self._world.clock.now_ms(), int(took * 1000)))
+                now = self._world.clock.now_ms()
+                stored = self._world.later(proofs.spent(mark, now, int(took * 1000)))
             await self._cleaned(written)
+        if stored is not None:
+            await asyncio.wait([stored])  # so that it counts before another run begins
         end = await asyncio.to_thread(ended, known, found, str(folder))
         return replace(end, proof=replace(end.proof, place="worktree" if in_tree else "folder"))
 

@@ -277,8 +277,8 @@ class World:
         """Fences the untrusted text of one call to a model."""
         return secrets.token_hex(8)
 
-    def later(self, *statements: Statement) -> None:
-        """Store something nobody waits for (ledger rows, marks)."""
+    def later(self, *statements: Statement) -> asyncio.Task[None]:
+        """Store something nobody has to wait for (ledger rows, marks)."""
 
         async def store() -> None:
             try:
@@ -286,7 +286,7 @@ class World:
             except Unavailable as e:
                 self.health.failed(DATABASE, str(e))
 
-        self.spawn(store(), "later")
+        return self.spawn(store(), "later")
 
     def project(self, directory: str) -> Settings:
         """The settings tightened by the project in ``directory``, as they were last read (``projects``)."""
