@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 8
 FILE_BYTES: Final = 200_000  # of a Makefile or package.json
+_SCRIPTS: Final = {"make": "Makefile", **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json")}
 _CODE: Final = re.compile(r"`([^`\n]{2,120})`")
 _COMMAND: Final = re.compile(r"[a-z][a-z0-9_.+-]* \S.*")
 _TOKEN: Final = re.compile(r"[\w./@+-]+")
@@ -50,17 +51,16 @@ def is_there(root: str, name: str) -> bool:
         return Path(root, name).exists()
     target = rest.split()[-1] if rest.split() else ""
     if first == "make" and not target.startswith("-"):
-        return f"\n{target}:" in f"\n{_text(Path(root, 'Makefile'))}"
-    if first in {"npm", "pnpm", "yarn", "bun"} and rest.startswith("run "):
-        return f'"{target}"' in _text(Path(root, "package.json"))
+        return f"\n{target}:" in f"\n{_text(Path(root, _SCRIPTS[first]))}"
+    if first != "make" and first in _SCRIPTS and rest.startswith("run "):
+        return f'"{target}"' in _text(Path(root, _SCRIPTS[first]))
     return shutil.which(first) is not None or Path(root, first).exists()
 
 
 def _is_newer(root: str, name: str, than: int) -> bool:
     """Says whether the file on which the name rests has changed since then; a program is no file of it."""
     first, _, rest = name.partition(" ")
-    of = {"make": "Makefile", "npm": "package.json", "pnpm": "package.json", "yarn": "package.json"}
-    file = Path(root, of.get(first, first) if rest else name)
+    file = Path(root, _SCRIPTS.get(first, first) if rest else name)
     try:
         return file.stat().st_mtime_ns // 1_000_000 > than
     except OSError:
