@@ -27,8 +27,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser("mcp", epilog=EPILOG)
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -142,12 +142,12 @@ def add_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-pager", action="store_true", help="print at once, however long it is")
 
 
-def show(lines: Iterable[str], *, pager: bool = True, at_end: bool = False) -> None:
+def show(lines: Iterable[str], *, pager: bool = True) -> None:
     """Write the lines to stdout. With ``pager``, what is longer than the terminal's screen goes through the
-    program that ``PAGER`` names, else ``less``; with ``at_end``, ``less`` begins with the last screen.
+    program that ``PAGER`` names, else ``less``.
     """
     text = "\n".join(lines)
-    if not (pager and sys.stdout.isatty() and _taller(text) and _paged(text, at_end=at_end)):
+    if not (pager and sys.stdout.isatty() and _taller(text) and _paged(text)):
         print(text)
 
 
@@ -157,7 +157,7 @@ def _taller(text: str) -> bool:
     return sum(max(0, columns(x) - 1) // max(size.columns, 1) + 1 for x in text.split("\n")) >= size.lines
 
 
-def _paged(text: str, *, at_end: bool) -> bool:
+def _paged(text: str) -> bool:
     """Says whether the pager was started; it has ended then."""
     import shlex
     import signal
@@ -169,8 +169,6 @@ def _paged(text: str, *, at_end: bool) -> bool:
         return False
     if not command or command == ["cat"] or os.environ.get("TERM") == "dumb":
         return False
-    if at_end and os.path.basename(command[0]) == "less":  # noqa: PTH119 - a word, not a file
-        command.append("+G")
     sys.stdout.flush()
     # as git has it: keep colours, quit when it fits after all, leave the text on the screen
     env = {"LESS": "FRX", **os.environ}

@@ -42,7 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "service": (".control.service", "run the daemon as a service (systemd, launchd)"),
     "logs": (".control.logs", "show the daemon's log"),
     "prune": (".control.prune", "what is too old to keep, and that the clock is right after a jump"),
-    "completion": (".setup.completion", "completion of verbs, flags and session ids for your shell"),
+    "completion": (".setup.completion", "completion of verbs, flags and values for your shell"),
     "examples": (".setup.examples", "scripts that tell you of verdicts: speech, Telegram, desktop"),
 }
 """Verb → (module, its line in the help). The module has ``add_parser``. A leading dot: in this package."""

@@ -223,7 +223,7 @@ def test_wrong_arguments(box: Sandbox, args: list[str]) -> None:
     [
         (["uninstall", "--nonsense"], "usage: reflectd uninstall", "unrecognized arguments: --nonsense"),
         (["playbook", "list", "--nonsense"], "usage: reflectd playbook list", "unrecognized arguments"),
-        (["watch", "--last", "x"], "usage: reflectd watch", "--last: 'x' is no whole number"),
+        (["logs", "-n", "x"], "usage: reflectd logs", "-n/--lines: 'x' is no whole number"),
     ],
     ids=str,
 )

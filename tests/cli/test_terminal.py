@@ -124,10 +124,9 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager(box: Sandbox, pag
 
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_colours_only_on_a_terminal(box: Sandbox) -> None:
-    """``status``, ``config`` and ``logs``; not with ``NO_COLOR``, on a dumb terminal, or into a pipe."""
-    (box.state / "reflectd.log").write_text("timestamp=2026-11-22T09:30:00Z level=error event=bad\n")
+    """``status`` and ``config``; not with ``NO_COLOR``, on a dumb terminal, or into a pipe."""
     with Daemon(box):
-        for verb in ("status", "config", "logs"):
+        for verb in ("status", "config"):
             assert "\x1b[" in Screen(box, verb, "--no-pager").text
             for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
                 assert "\x1b" not in Screen(box, verb, "--no-pager", **env).text

@@ -76,7 +76,6 @@ class About(NamedTuple):
 
 SPACE_WARN, SPACE_FAIL = 500 * 1024 * 1024, 20 * 1024 * 1024
 CONNECT_S, VERSION_S = 2.0, 10
-FIRST_WITH_MODS = (2, 1, 287)  # those before load one only with a switch
 SETUP = "reflectd setup claude-code"
 LOG_BYTES = 2 * 1024 * 1024
 DAY_MS = 86_400_000
@@ -278,12 +277,6 @@ def opencode_plugin(about: About) -> Iterator[Check]:
         path = Path(unquote(spec.removeprefix("file://")))
         if path.is_absolute() and not path.exists():
             yield Check("plugin", "fail", f"{file} loads {path}, which is not there", mend)
-        elif path.is_absolute() and "site-packages" in path.parts:
-            text = f"{file} loads {path}, which moves when reflectd is installed with another Python"
-            yield Check("plugin", "warn", text, mend)
-        elif path.is_absolute() and path.is_file():
-            text = f"{file} names the plugin by a file, {path}: opencode 2 loads only folders and packages"
-            yield Check("plugin", "warn", text, mend)
         else:
             yield Check("plugin", "ok", f"{file} loads {spec}" if spec else f"{file} is reflectd's")
     if not lines:  # whether any agent does is the check `agents`
@@ -351,28 +344,6 @@ def _entry(file: Path, folder: str | None, here: Path, *, on: bool) -> Check:
     if Path(folder) != here:
         return Check("hooks", "warn", f"{file} loads another installation, {folder}", SETUP)
     return Check("hooks", "ok", f"{file} loads {folder}")
-
-
-def claude_mod(about: About) -> Iterator[Check]:
-    """Says whether the mod runs. The hooks work without it, so this never warns."""
-    program = CLAUDE_CODE.find(about.env)
-    if not program or not CLAUDE_CODE.loads(about.env, Path.cwd()):
-        return
-    instances = (about.status or {}).get("instances", ())
-    missing = ", ".join(str(i["pid"]) for i in instances if i.get("mod") is False)
-    instead = "; the hooks do all the work"
-    if not about.settings.claude_code.mod:
-        text = f"switched off (claude_code.mod){instead}"
-    elif missing:
-        why = "which began before it was there, or whose settings or organisation allow none"
-        text = f"not loaded in Claude Code {missing} (pid), {why}{instead}"
-    elif any(i.get("mod") for i in instances):
-        text = "runs beside the hooks"
-    elif _older(version_of(program, about.env), FIRST_WITH_MODS):
-        text = f"this version loads none{instead}"
-    else:
-        text = "no session tells of it yet"
-    yield Check("mod", "ok", text)
 
 
 # --- what runs ----------------------------------------------------------------------------------------------
@@ -581,7 +552,7 @@ def codex_hooks(about: About) -> Iterator[Check]:
 CHECKS = {
     "state": state, "space": space, "socket": sockets, "service": service, "daemon": daemon,
     "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
-    "claude code": claude_program, "hooks": claude_hooks, "mod": claude_mod, "codex": codex_hooks,
+    "claude code": claude_program, "hooks": claude_hooks, "codex": codex_hooks,
     "providers": providers,
     "judge": judges, "learning": learning, "proof": proof, "embeddings": embeddings, "database": database,
     "status": told_by_the_daemon, "log": errors_logged,

@@ -18,7 +18,7 @@ from ...core.errors import UserError
 from ...core.fast import needs_second_look
 from ..render import Paint, count, money, plain, print_json, severity, short
 from ..settings import add_flags, here, load, look
-from ..terminal import add_flag, say
+from ..terminal import say
 
 if TYPE_CHECKING:
     import argparse
@@ -77,13 +77,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--label", action="store_true", help="with --past: look at 20 feedbacks, one by one")
     parser.add_argument("--dry-run", action="store_true", help="with --past: only show a model's cost")
     parser.add_argument("--verbose", "-v", action="store_true", help="show the evidence too")
-    parser.add_argument("--json", action="store_true", help="the verdict as in verdict files, or the report")
     parser.add_argument(
         "--provider", choices=PROVIDERS, help="who judges (your setting judge.provider; host means auto here)"
     )
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="the verdict as in verdict files, or the report", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,35 +1,25 @@
-"""``reflectd completion bash|zsh|fish``: prints a short script that completes verbs, flags, values, session
-ids.
+"""``reflectd completion bash|zsh|fish``: prints a short script that completes verbs, flags and values.
 
 At each Tab the script asks ``reflectd completion words -- WORD...``, which looks at the parser of the verb
-that was typed. Where a session id stands the daemon is asked for those it knows, for half a second at most.
-Nothing is said when none answers.
+that was typed.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...client import request
-from ...core.errors import ReflectdError
 from ...core.settings import GONE, SETTINGS
-from ...paths import find_socket
-from ..settings import add_flags, look
+from ..settings import add_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ASK_S = 0.5
-LISTED = 50
 EPILOG = """to switch it on:
   bash   echo 'source <(reflectd completion bash)' >> ~/.bashrc
   zsh    echo 'source <(reflectd completion zsh)' >> ~/.zshrc     (after compinit)
   fish   reflectd completion fish > ~/.config/fish/completions/reflectd.fish"""
-_SAFE = re.compile(r"[A-Za-z0-9_.-]{1,120}")  # an id with other characters is not offered to a shell
-_KINDS = {"SESSION": "session", "DIR": ":folder", "FILE": ":file", "CASE": ":file"}
+_KINDS = {"DIR": ":folder", "FILE": ":file", "CASE": ":file"}
 SCRIPTS = {
     "bash": r"""# reflectd completion for bash (works with 3.2 and later)
 _reflectd() {
@@ -90,13 +80,13 @@ def run(args: argparse.Namespace) -> int:
         print(SCRIPTS[args.shell])
         return 0
     *before, last = args.words or [""]
-    for word, text in _words(before, last, args):
+    for word, text in _words(before, last):
         if word.startswith((last, ":")):
             print(f"{word}\t{text}" if text and not word.startswith(":") else word)
     return 0
 
 
-def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _words(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     """The words that may follow, with their help; ``:folder`` and ``:file`` are the shell's own."""
     from ..main import build
     from ..verbs import BELOW, OLDER, VERBS
@@ -119,11 +109,11 @@ def _words(before: list[str], last: str, args: argparse.Namespace) -> Iterator[t
     actions = parser._actions  # noqa: SLF001 - argparse has no other way in
     for action in actions:
         if before[-1] in action.option_strings and action.nargs != 0:
-            yield from _values(action, args)
+            yield from _values(action)
             return
     for action in actions:
         if not last.startswith("-"):
-            yield from () if action.option_strings else _values(action, args)
+            yield from () if action.option_strings else _values(action)
         elif action.option_strings and action.dest.removeprefix("set:") not in GONE:
             setting = SETTINGS.get(action.dest.removeprefix("set:"))
             text = setting.doc if setting else (action.help or "").replace("%%", "%")
@@ -143,22 +133,15 @@ def _parser(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Argum
     return parser
 
 
-def _values(action: argparse.Action, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The values of an argument: its choices, a setting, a session, or a file of the shell's."""
+def _values(action: argparse.Action) -> Iterator[tuple[str, str]]:
+    """The values of an argument: its choices, a setting, or a file of the shell's."""
     setting = SETTINGS.get(action.dest.removeprefix("set:"))
     named = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-    kind = "session" if action.option_strings == ["--session"] else _KINDS.get(named, "")
+    kind = _KINDS.get(named, "")
     words: tuple[object, ...] = tuple(action.choices or ())
     if setting is not None:
         words = words or (("true", "false") if isinstance(setting.default, bool) else setting.choices)
         kind = ":file" if setting.form == "path" else kind
     yield from ((str(word), "") for word in (*words, *(SETTINGS if named == "KEY" else ())))
-    if kind == "session":
-        with suppress(ReflectdError):
-            found = request(
-                find_socket(look(args)[1]), "GET", f"/v1/sessions?limit={LISTED}", timeout_s=ASK_S
-            )
-            ids = [row["session"] for row in found["sessions"]]
-            yield from ((name, "") for name in ids if _SAFE.fullmatch(name))
-    elif kind:
+    if kind:
         yield kind, ""

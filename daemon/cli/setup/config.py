@@ -7,16 +7,13 @@ would refuse. All but the listing and ``get`` work with a file that has mistakes
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import config, paths
-from ...core.errors import Unavailable, UserError
-from ...core.settings import SETTINGS, toml
+from ...core.errors import UserError
+from ...core.settings import toml
 from ...core.words import HOSTS
 from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, load
@@ -28,21 +25,20 @@ if TYPE_CHECKING:
     import argparse
 
 
-ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "edit": (), "path": (), "undo": ()}
+ARGUMENTS = {"get": ("KEY",), "set": ("KEY", "VALUE"), "path": (), "undo": ()}
 EPILOG = """examples:
   reflectd config                          every setting
   reflectd config --changed                those that are not as they came
   reflectd config get judge.mode
   reflectd config set judge.mode observe   in your own file; its comments stay
-  reflectd config edit                     open that file in $VISUAL or $EDITOR
   reflectd config path                     where that file is
   reflectd config undo                     take the last change by `set` or `setup` back
 
 Every setting is also a flag here: `reflectd config --judge-mode observe` shows
 what would be in force.
 
-exit codes: 0 done, 1 the file system refused or the editor failed,
-2 an unknown setting or a wrong value"""
+exit codes: 0 done, 1 the file system refused, 2 an unknown setting or a wrong
+value"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,8 +66,6 @@ def run(args: argparse.Namespace) -> int:
     match args.action:
         case "path":
             print(file)
-        case "edit":
-            _edit(file)
         case "undo":
             _undo(file, as_json=args.json)
         case "set":
@@ -163,22 +157,3 @@ def _restarts() -> list[str]:
     """Bring the plugins' copies up to date; a line for each agent that has to be started again."""
     changed = copies.refresh_all(os.environ)
     return [f"restart {HOSTS[host]}: its plugin follows the settings" for host in changed]
-
-
-def _edit(file: Path) -> None:
-    """Open the person's file in an editor, then check it. Raises ``UserError``, ``Unavailable``."""
-    wanted = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        command = shlex.split(wanted)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        sys.stdout.flush()
-        code = subprocess.run([*command, str(file)], check=False).returncode  # noqa: S603 - the person's own editor
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise Unavailable(f"cannot open {file} with {wanted!r}: {why}; name an editor in EDITOR") from None
-    if code:
-        raise Unavailable(f"{wanted} ended with exit code {code}")
-    for line in _restarts():
-        print(line)
-    changed = len(config.load(os.environ, file).sources)
-    print(f"{changed} of {len(SETTINGS)} settings do not have their default: `reflectd config --changed`")

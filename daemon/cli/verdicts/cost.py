@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from ...core.errors import UserError
 from ..render import Paint, count, dear, place, print_json, short, table
 from ..settings import NOTHING, add_flags, database, look
-from ..terminal import add_flag, columns, show
+from ..terminal import columns, show
 
 if TYPE_CHECKING:
     import argparse
@@ -48,10 +48,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--session", default="", metavar="SESSION", help="one session, by (the beginning of) its id"
     )
     parser.add_argument("--by", choices=BY, default="day", help="one line per (day)")
-    parser.add_argument("--json", action="store_true", help="print calls, sums and limits as JSON")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print calls, sums and limits as JSON", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -55,8 +55,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
     def action(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         below = what.add_parser(name, help=text, description=text)
-        add_flags(below)
-        below.set_defaults(run=run)
+        add_flags(below, run, json="print them as JSON" if name == "list" else "")
         return below
 
     said = action(
@@ -78,8 +77,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     label.add_argument("--expect", type=_state, metavar=SAID, required=True, help="what it should have been")
     for each in (said, label):
         each.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
-    shown = action("list", "show the cases of your case folder", _list)
-    shown.add_argument("--json", action="store_true", help="print them as JSON")
+    action("list", "show the cases of your case folder", _list)
     remove = action("remove", "remove a case from your case folder", _remove)
     remove.add_argument("file", metavar="FILE", help="a name from `reflectd dispute list`")
 

@@ -6,14 +6,16 @@ Exit codes: 0 done, also when nothing was judged · 2 wrong arguments, no sessio
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UserError
 from ...core.words import OUTCOMES, state_name
 from ..render import Paint, count, print_json, severity, short
 from ..settings import NOTHING, add_flags, database, here, look
-from ..terminal import add_flag, beginning, columns, fold, say, show
+from ..terminal import beginning, columns, fold, say, show
 from .why import gist
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 MOST = 500
 TITLE = 60
+FORMS = "8h, 90m, 2d, 18:00, today, yesterday, 2026-01-31 or 2026-01-31T18:00"
+_SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
+_UNITS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TIME = re.compile(r"(\d{1,2}):(\d{2})")
 EPILOG = """examples:
   reflectd history                       the newest sessions of this project
   reflectd history --all --since 18:00   what happened overnight, in all projects
@@ -38,26 +44,18 @@ exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "history",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("history", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     where.add_argument("--all", action="store_true", help="the sessions of all projects")
     parser.add_argument("--since", metavar="WHEN", default="", help="only rounds since then, such as 18:00")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N sessions (20)")
-    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print all that is known as JSON", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Gather what was judged and print it."""
-    from ..moments import moment
-
     if not 1 <= args.limit <= MOST:
         raise UserError(f"--limit must be from 1 to {MOST}")
     since = moment(args.since) if args.since else 0
@@ -181,3 +179,31 @@ def _local(ms: int) -> time.struct_time:
         return time.localtime(ms / 1000)
     except (OverflowError, ValueError, OSError):
         return time.localtime(0)
+
+
+def moment(text: str, now: datetime | None = None) -> int:
+    """The moment in the past that a person means by ``text``, in epoch ms. A time of day is the last one: 18:00,
+    typed at 9:00, is that of yesterday. ``now``: local time without a zone. Raises ``UserError``.
+    """
+    now = now or datetime.now()  # noqa: DTZ005 - what a person types is local time
+    try:
+        found = _read(text.strip().lower(), now)
+        ms = int(found.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as e:
+        raise UserError(f"{text[:60]!r} is no time; write {FORMS}") from e
+    if found > now:
+        raise UserError(f"{text[:60]!r} lies in the future")
+    return max(0, ms)
+
+
+def _read(text: str, now: datetime) -> datetime:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if text in {"today", "yesterday"}:
+        return midnight - timedelta(days=text == "yesterday")
+    if span := _SPAN.fullmatch(text):
+        return now - timedelta(**{_UNITS[span[2]]: int(span[1])})
+    if clock := _TIME.fullmatch(text):
+        found = midnight.replace(hour=int(clock[1]), minute=int(clock[2]))
+        return found if found <= now else found - timedelta(days=1)
+    found = datetime.fromisoformat(text.upper())
+    return found.astimezone().replace(tzinfo=None) if found.tzinfo else found

@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlencode
 
@@ -28,8 +27,8 @@ from ...core.proof import in_words
 from ...files.project import upward
 from ...paths import find_socket
 from ..render import Paint, clock, count, money, place, print_json, severity, short
-from ..settings import add_flags, database, here, look
-from .why import gist, is_inside
+from ..settings import add_flags, here, look
+from .why import gist
 
 if TYPE_CHECKING:
     import argparse
@@ -147,43 +146,34 @@ def _kill(process: subprocess.Popen[str]) -> None:
 Json = dict[str, Any]
 RETRY_S = 0.5
 ID_CHARS = 16
-KEPT = 500  # verdicts that are asked for, to find the last ones of this folder
 TOLD = frozenset({"verdict", "stuck"})
 EPILOG = """examples:
   reflectd watch                   verdicts on sessions of this project and below
-  reflectd watch --all --last 10   everywhere; first the last 10 verdicts
+  reflectd watch --all             everywhere; `reflectd history` has those from before
   reflectd watch --verbose         also when judging starts, skipped turns and nudges
   reflectd watch --json | jq -r .feedback
   reflectd watch --exec 'jq -r .state | xargs notify-send'
 
 Your shell runs CMD for each final verdict, and when an agent at work seems stuck
-("state": "stuck"), but not for those of --last. CMD gets the verdict as one line
-of JSON on its standard input. Only one CMD runs at a time. One that takes too
-long is killed; one that fails is reported, and watching goes on.
+("state": "stuck"). CMD gets the verdict as one line of JSON on its standard input.
+Only one CMD runs at a time. One that takes too long is killed; one that fails is
+reported, and watching goes on.
 
 exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser(
-        "watch",
-        epilog=EPILOG,
-    )
+    parser = verbs.add_parser("watch", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     parser.add_argument("--dir", metavar="DIR", help="this folder and what is below it (this project)")
     parser.add_argument("--all", action="store_true", help="every folder; each line names its project")
     parser.add_argument(
-        "--last", type=int, default=0, metavar="N", help="first print the last N verdicts (0)"
-    )
-    parser.add_argument(
         "--verbose", action="store_true", help="also print when judging starts, skipped turns and nudges"
     )
-    parser.add_argument("--json", action="store_true", help="print each as one line of JSON")
     parser.add_argument("--exec", metavar="CMD", help="run CMD for each final verdict, its JSON on stdin")
     parser.add_argument("--exec-timeout", type=int, default=60, metavar="S", help="seconds for one CMD (60)")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print each as one line of JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -191,8 +181,6 @@ def run(args: argparse.Namespace) -> int:
     _, where = look(args)
     if not 1 <= args.exec_timeout <= 86_400:
         raise UserError("--exec-timeout must be a number of seconds from 1 to 86400")
-    if not 0 <= args.last <= KEPT:
-        raise UserError(f"--last must be a number from 0 to {KEPT}")
     query = {"session": args.session, "directory": _folder(args, where)}
     route = f"/v1/stream?{urlencode({k: v for k, v in query.items() if v})}"
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -203,12 +191,8 @@ def run(args: argparse.Namespace) -> int:
     signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
     command = _command(args)
     try:
-        replayed = set[tuple[str, int]]()
         for entry in _entries(where, route, _watched(args, query["directory"]), wake):
-            if entry is not None:
-                _show(entry, args, command, again=_key(entry) in replayed)
-            elif args.last:
-                replayed = _replay(where, args, query["directory"])
+            _show(entry, args, command)
     finally:
         if command is not None:
             command.close()
@@ -248,32 +232,9 @@ def _watched(args: argparse.Namespace, folder: str) -> str:
     return f"sessions whose id begins with {args.session} in {place}" if args.session else place
 
 
-def _replay(where: Paths, args: argparse.Namespace, folder: str) -> set[tuple[str, int]]:
-    """Print the last stored verdicts; returns which. Raises ``Unavailable``."""
-    from ...engine.history import verdict_rows
-
-    with database(where) as db:
-        kept = verdict_rows(db, "", KEPT) if db is not None else []
-    last = [
-        {"kind": "verdict", "at": v["timestamp"], **v}
-        for v in kept
-        if v["session"].startswith(args.session) and (not folder or is_inside(v["directory"], Path(folder)))
-    ]
-    for entry in reversed(last[: args.last]):
-        _show(entry, args, None, again=False)
-    return {_key(entry) for entry in last}
-
-
-def _key(entry: Json) -> tuple[str, int]:
-    """Tells verdicts apart: one may come while the last ones are asked for."""
-    return (entry["session"], entry["at"]) if entry.get("kind") == "verdict" else ("", 0)
-
-
-def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Iterator[Json | None]:
-    """The entries of the daemon's stream, and None once, when they begin to come. Connects again when the
-    daemon was restarted.
-
-    Raises ``Unavailable`` when no daemon runs at the start.
+def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Iterator[Json]:
+    """The entries of the daemon's stream. Connects again when the daemon was restarted. Raises
+    ``Unavailable`` when no daemon runs at the start.
     """
     ever = connected = False
     while True:
@@ -284,8 +245,6 @@ def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Ite
                         yield line
                     elif not connected:
                         _say(f"watching {watched}; Ctrl-C ends it")
-                        if not ever:
-                            yield None
                         ever = connected = True
         except Unavailable:
             if not ever:
@@ -296,12 +255,12 @@ def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Ite
         time.sleep(RETRY_S)
 
 
-def _show(entry: Json, args: argparse.Namespace, command: Command | None, *, again: bool) -> None:
-    """Print an entry, unless it was printed before, and have the command run for it."""
+def _show(entry: Json, args: argparse.Namespace, command: Command | None) -> None:
+    """Print an entry, and have the command run for it."""
     final = entry.get("kind") in TOLD
     if entry.get("dropped"):
         _say(f"{count(entry['dropped'], 'line')} lost: more came than could be read")
-    if (final or args.verbose) and not again:
+    if final or args.verbose:
         if args.json:
             print_json(entry, line=True)
         else:

@@ -35,7 +35,7 @@ from ..render import (
     waiting,
 )
 from ..settings import NOTHING, add_flags, database, here, look
-from ..terminal import add_flag, say, show
+from ..terminal import say, show
 from .cost import told, worked
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_round(parser)
     parser.add_argument("--full", action="store_true", help="with evidence, prompt, reply and feedback")
-    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
-    add_flag(parser)
-    add_flags(parser)
-    parser.set_defaults(run=run)
+    add_flags(parser, run, json="print all that is known as JSON", pager=True)
 
 
 def run(args: argparse.Namespace) -> int:

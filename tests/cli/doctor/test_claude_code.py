@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from msgspec.structs import replace
 
 from daemon import config, paths
-from daemon.cli.doctor.checks import About, claude_hooks, claude_mod, claude_program, judges
+from daemon.cli.doctor.checks import About, claude_hooks, claude_program, judges
 from daemon.cli.setup.agents import look
 from daemon.cli.setup.claude_code import CLAUDE_CODE
 from daemon.core.settings import Settings
@@ -166,29 +165,6 @@ def test_doctor_looks_at_our_entries(desk: Desk) -> None:
     assert examined(desk)[1] == ("warn", "/home/.claude/settings.json loads another installation, /other")
     desk.write('{"enabledPlugins": {"reflectd@reflectd": true}}')
     assert examined(desk)[1][0] == "warn"
-
-
-def about_mod(desk: Desk, *instances: dict[str, object], settings: Settings | None = None) -> str:
-    where = paths.resolve(desk.env, socket="/r.sock")
-    about = About(desk.env, settings or Settings(), where, {"instances": instances})
-    found = list(claude_mod(about))
-    assert {check.outcome for check in found} <= {"ok"}
-    return "".join(check.text for check in found)
-
-
-def test_doctor_says_whether_the_mod_runs(desk: Desk) -> None:
-    """It never warns, because the hooks do their work without it: it says what there is, and why not."""
-    assert about_mod(desk) == ""
-    a_program(desk, "claude", "2.1.330 (Claude Code)")
-    desk()
-    assert about_mod(desk) == "no session tells of it yet"
-    runs, lacks = {"pid": 7, "mod": True}, {"pid": 8, "mod": False}
-    assert about_mod(desk, runs, {"pid": 9, "mod": None}) == "runs beside the hooks"
-    assert about_mod(desk, runs, lacks).startswith("not loaded in Claude Code 8 (pid), which began before")
-    off = replace(Settings(), claude_code=replace(Settings().claude_code, mod=False))
-    assert about_mod(desk, lacks, settings=off).startswith("switched off (claude_code.mod)")
-    a_program(desk, "claude", "2.1.197 (Claude Code)")
-    assert about_mod(desk) == "this version loads none; the hooks do all the work"
 
 
 def test_doctor_says_which_login_the_daemon_lacks(desk: Desk) -> None:

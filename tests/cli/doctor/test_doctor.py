@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from daemon.paths import shipped
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.hosts.wire import WireHost
@@ -62,22 +61,6 @@ def test_doctor_finds_what_is_wrong(box: Sandbox) -> None:
     assert "1 error in" in found["log"][0][1]
     assert "ANTHROPIC_API_KEY" in found["providers"][0][2]
     said(reflectd(box, "doctor"), 1, "failed", "->", "chmod 700")
-
-
-def test_doctor_finds_a_plugin_that_is_named_by_its_file(box: Sandbox) -> None:
-    """opencode 2 loads folders only: the file's line still counts as ours, and one command mends it."""
-    folder = shipped("shims/opencode")
-    settings = box.home / ".config" / "opencode" / "opencode.json"
-    settings.write_text(json.dumps({"plugin": [f"{folder.as_uri()}/index.ts"]}))
-    ((outcome, text, mend),) = checks(box)[1]["plugin"]
-    assert (outcome, mend) == ("warn", "reflectd setup opencode")
-    assert "opencode 2" in text
-    said(reflectd(box, "setup", "opencode"), 0, "Updated")
-    assert outcomes(checks(box)[1], "plugin") == ["ok"]
-    spaced = box.root / "my plugins" / "opencode-reflectd"
-    spaced.mkdir(parents=True)
-    settings.write_text(json.dumps({"plugin": [spaced.as_uri()]}))
-    assert outcomes(checks(box)[1], "plugin") == ["ok"]
 
 
 def test_doctor_says_that_version_2_was_not_run(box: Sandbox) -> None:

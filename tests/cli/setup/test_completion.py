@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from daemon.cli.verbs import VERBS
-from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
-from tests.support.hosts.wire import WireHost
 from tests.support.machine.command_line import environment, reflectd, said
 
 
@@ -50,19 +48,6 @@ def test_bash_completes(box: Sandbox) -> None:
     assert completed(box, "reflectd serve --judge-mode ") == ["act", "observe"]
     assert completed(box, "reflectd why --dir a") == ["a", "folder"]
     assert completed(box, "reflectd logs -n ") == []
-    assert completed(box, "reflectd watch ses") == []  # no daemon: silent
-
-
-def test_bash_completes_sessions(box: Sandbox) -> None:
-    """Offers the ids that the daemon knows, but none that a shell would run as a command."""
-    with Daemon(box), WireHost(box.socket, box.project) as host:
-        evil = f"$(touch {box.project}/owned)"
-        for session in ("ses_abc", "ses_xyz", evil, "`touch owned`", "a;b", "x\ny"):
-            host.send([host.event("session.status", sessionID=session, status={"type": "busy"})])
-        assert sorted(completed(box, "reflectd why ")) == ["ses_abc", "ses_xyz"]
-        assert completed(box, "reflectd why ses_a") == ["ses_abc"]
-        assert completed(box, "reflectd off --session ses_x") == ["ses_xyz"]
-        assert not (box.project / "owned").exists()
 
 
 @pytest.mark.needs("fish")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from daemon.cli.moments import moment
+from daemon.cli.verdicts.history import moment
 from daemon.core.errors import UserError
 
 NOW = datetime.fromisoformat("2026-03-10T09:30:15")
