@@ -1,16 +1,15 @@
 """Files to cases (a saved case, a labelled case, a session of opencode or Claude Code), and a case judged
 outside the daemon: the same flow, policy and decision, and nothing is sent.
 
-A case with its transcript gets its evidence computed anew, so that a changed rule shows; one without (from an
-older reflectd) is judged on its saved evidence. Reads bytes, never files. A file that can't be used raises
-``UserError`` with the fault, its place and the remedy.
+The evidence is computed anew, so that a changed rule shows. Reads bytes, never files. A file that can't be
+used raises ``UserError`` with the fault, its place and the remedy.
 """
 
 from __future__ import annotations
 
 import secrets
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +18,6 @@ from msgspec.structs import replace
 from .. import log
 from ..clock import SystemClock
 from ..core.errors import BadReply, UserError
-from ..core.evidence import Ending, RowKind
 from ..core.guards import Limits, may_judge_messages
 from ..core.ports import drive
 from ..core.session import Session
@@ -46,8 +44,6 @@ Source = Literal["saved", "labelled", "export", "transcript"]
 Json = dict[str, Any]
 T = TypeVar("T")
 VERSION: Final = 1
-KINDS: Final = frozenset(get_args(RowKind))
-ENDINGS: Final = frozenset(get_args(Ending))
 FORMS: Final = (
     "a case that the daemon saved (<folder>/.reflection/<session>_<time>.json), a labelled case "
     "(see tests/data/judge/README.md), what `opencode export SESSION` prints, or a transcript of Claude Code "
@@ -127,23 +123,20 @@ def _saved(found: Json, name: str, templates: Callable[[str], Texts], nonce: str
     stored = found["case"]
     if not isinstance(stored, dict):
         raise UserError(f"{name}: `case` is not an object")
-    filled = {**stored, "templates": templates(""), "nonce": nonce}
-    if stored.get("transcript") is not None:
-        filled["evidence"] = {}  # computed anew below, so rows that this version doesn't know do no harm
-    else:
-        filled["evidence"] = _today(stored.get("evidence"))
+    filled = {**stored, "templates": templates(""), "nonce": nonce, "evidence": {}}
     case = _convert(filled, Case, name, "case")
-    if case.transcript is not None:
-        case = _make(
-            case.transcript,
-            name,
-            templates,
-            nonce,
-            at=case.at,
-            open_items=case.open_items,
-            project=case.project,
-            prompt_tokens=case.prompt_tokens,
-        )
+    if case.transcript is None:
+        raise UserError(f"{name}: `case.transcript` is missing, so there is nothing to judge by")
+    case = _make(
+        case.transcript,
+        name,
+        templates,
+        nonce,
+        at=case.at,
+        open_items=case.open_items,
+        project=case.project,
+        prompt_tokens=case.prompt_tokens,
+    )
     judged = found.get("verdict")
     return Loaded(
         case=case,
@@ -197,16 +190,6 @@ def _make(
         project=project,
         prompt_tokens=prompt_tokens,
     )
-
-
-def _today(evidence: object) -> object:
-    """Stored evidence without the rows and the kinds of endings that only older versions made."""
-    rows = evidence.get("rows") if isinstance(evidence, dict) else None
-    if not isinstance(evidence, dict) or not isinstance(rows, list):
-        return evidence
-    known = [r for r in rows if isinstance(r, dict) and r.get("kind") in KINDS]
-    end = evidence.get("ending")
-    return {**evidence, "rows": known, "ending": end if end in ENDINGS else "statement"}
 
 
 def _json(data: bytes, name: str) -> object:

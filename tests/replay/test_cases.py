@@ -111,12 +111,9 @@ async def test_what_the_daemon_saves_is_judged_alike(tmp_path: Path) -> None:
     assert loaded(stored).case.evidence == found.case.evidence
     stored["case"]["evidence"]["rows"] = [{"id": "E1", "kind": "of another version", "text": ""}]
     assert loaded(stored).case.evidence == found.case.evidence
-    stored["case"]["transcript"] = None  # an older reflectd: there is nothing to compute from
-    kinds = ("requirement", "offer", "claim", "check")
-    stored["case"]["evidence"]["rows"] = [{"id": kind, "kind": kind, "text": ""} for kind in kinds]
-    rows = loaded(stored).case.evidence.rows
-    assert [r.kind for r in rows] == ["check"]
-    assert loaded(stored).case.requests == found.case.requests
+    stored["case"]["transcript"] = None  # there is nothing to compute from
+    with pytest.raises(UserError, match="transcript` is missing"):
+        loaded(stored)
 
 
 @pytest.mark.shows("I27")
