@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,113 +34,7 @@ if TYPE_CHECKING:
 
     from ...paths import Paths
 
-# Runs the command of ``reflectd watch --exec``: once for each verdict, one at a time, in their order.
-#
-# A thread runs it, so that ``watch`` prints lines meanwhile. At most ``WAITING`` verdicts wait for it; one
-# more is left out, with a message. Each run has its own process group, which is killed when its time is
-# over and when watching ends, so that nothing is left running. A failure is printed on stderr and never
-# stops the watching.
-
-WAITING = 500
-END_S = 5.0
 _NAME = re.compile(r"[\w./-]{1,200}")
-
-
-class Command:
-    """``push`` gives the command one line of JSON; ``close`` kills what runs and forgets what waits."""
-
-    def __init__(self, command: str, timeout_s: float, *, aside: bool) -> None:
-        """With ``aside`` the command's output goes to stderr, because ``watch`` prints JSON on stdout."""
-        self._command = command
-        self._timeout_s = timeout_s
-        self._stdout = sys.stderr if aside else None
-        self._waiting: queue.Queue[str] = queue.Queue(WAITING)
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name="reflectd-exec", daemon=True)
-        self._thread.start()
-
-    def check(self) -> None:
-        """Raises ``UserError`` when the shell finds no program or builtin of its first word."""
-        word = self._command.split()[0]
-        if (
-            _NAME.fullmatch(word)
-            and subprocess.run(  # noqa: S603 - the shell looks a word up, and runs nothing
-                ["/bin/sh", "-c", 'command -v -- "$0"', word], stdout=subprocess.DEVNULL, check=False
-            ).returncode
-        ):
-            raise UserError(f"--exec: there is no command {word}")
-
-    def push(self, line: str) -> None:
-        """Run the command for this line, after the lines before it."""
-        try:
-            self._waiting.put_nowait(line)
-        except queue.Full:
-            self._say(f"{WAITING} verdicts wait for the command; this one is left out")
-
-    def close(self) -> None:
-        """Kill the command that runs, with all processes that it started."""
-        with self._lock:
-            self._closed = True
-            if self._process is not None:
-                _kill(self._process)
-        with contextlib.suppress(queue.Full):
-            self._waiting.put_nowait("")
-        self._thread.join(END_S)
-
-    def _work(self) -> None:
-        while True:
-            line = self._waiting.get()
-            if self._closed:
-                return
-            try:
-                self._run(line)
-            except OSError as e:
-                self._say(f"cannot be run: {e.strerror}")
-
-    def _run(self, line: str) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._process = process = subprocess.Popen(  # noqa: S602 - the person typed it, as in `sh -c`
-                self._command,
-                shell=True,
-                stdin=subprocess.PIPE,
-                stdout=self._stdout,
-                env={**os.environ, "REFLECTD_CHILD": "1"},
-                start_new_session=True,
-                text=True,
-                errors="backslashreplace",
-            )
-        try:
-            process.communicate(line + "\n", self._timeout_s)
-            if process.returncode and not self._closed:
-                self._say(f"ended with {_ending(process.returncode)}")
-        except subprocess.TimeoutExpired:
-            self._say(f"took longer than {self._timeout_s:g} s and was killed")
-        finally:
-            with self._lock:
-                _kill(process)  # what it left in the background too
-                self._process = None
-            with contextlib.suppress(OSError):
-                process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
-            process.wait()
-
-    @staticmethod
-    def _say(text: str) -> None:
-        print(f"reflectd: --exec: {text}", file=sys.stderr, flush=True)
-
-
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 Json = dict[str, Any]
 RETRY_S = 0.5
 ID_CHARS = 16
@@ -156,8 +48,8 @@ EPILOG = """examples:
 
 Your shell runs CMD for each final verdict, and when an agent at work seems stuck
 ("state": "stuck"). CMD gets the verdict as one line of JSON on its standard input.
-Only one CMD runs at a time. One that takes too long is killed; one that fails is
-reported, and watching goes on.
+Only one CMD runs at a time, and the next line waits for it. One that takes too
+long is killed; one that fails is reported, and watching goes on.
 
 exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
 
@@ -181,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     _, where = look(args)
     if not 1 <= args.exec_timeout <= 86_400:
         raise UserError("--exec-timeout must be a number of seconds from 1 to 86400")
+    _check(args.exec or "")
     query = {"session": args.session, "directory": _folder(args, where)}
     route = f"/v1/stream?{urlencode({k: v for k, v in query.items() if v})}"
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -189,26 +82,52 @@ def run(args: argparse.Namespace) -> int:
     for end in (wake, signalled):
         end.setblocking(False)
     signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
-    command = _command(args)
-    try:
-        for entry in _entries(where, route, _watched(args, query["directory"]), wake):
-            _show(entry, args, command)
-    finally:
-        if command is not None:
-            command.close()
+    for entry in _entries(where, route, _watched(args, query["directory"]), wake):
+        _show(entry, args)
     return 0
 
 
-def _command(args: argparse.Namespace) -> Command | None:
-    if not args.exec or not args.exec.strip():
-        return None
-    command = Command(args.exec, float(args.exec_timeout), aside=args.json)
+def _check(command: str) -> None:
+    """Raises ``UserError`` when the shell finds no program or builtin of the command's first word."""
+    word = (command.split() or [""])[0]
+    look_up = ["/bin/sh", "-c", 'command -v -- "$0"', word]
+    if (
+        _NAME.fullmatch(word)
+        and subprocess.run(look_up, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - runs nothing
+    ):
+        raise UserError(f"--exec: there is no command {word}")
+
+
+def _run(args: argparse.Namespace, line: str) -> None:
+    """Run the person's command with this line on its input; no line is read meanwhile. What it started is
+    killed when it ends, when its time is over and when watching ends. A failure is told, and watching goes on.
+    """
     try:
-        command.check()
-    except UserError:
-        command.close()
-        raise
-    return command
+        process = subprocess.Popen(  # noqa: S602 - the person typed it, as in `sh -c`
+            args.exec,
+            shell=True,
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr if args.json else None,  # stdout has JSON and nothing else
+            env={**os.environ, "REFLECTD_CHILD": "1"},
+            start_new_session=True,
+            text=True,
+            errors="backslashreplace",
+        )
+    except OSError as e:
+        _say(f"--exec: cannot be run: {e.strerror}")
+        return
+    try:
+        process.communicate(f"{line}\n", args.exec_timeout)
+        if code := process.returncode:
+            _say(f"--exec: ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}")
+    except subprocess.TimeoutExpired:
+        _say(f"--exec: took longer than {args.exec_timeout} s and was killed")
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
+        process.wait()
 
 
 def _end(number: int, _frame: object) -> NoReturn:
@@ -255,7 +174,7 @@ def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Ite
         time.sleep(RETRY_S)
 
 
-def _show(entry: Json, args: argparse.Namespace, command: Command | None) -> None:
+def _show(entry: Json, args: argparse.Namespace) -> None:
     """Print an entry, and have the command run for it."""
     final = entry.get("kind") in TOLD
     if entry.get("dropped"):
@@ -265,8 +184,8 @@ def _show(entry: Json, args: argparse.Namespace, command: Command | None) -> Non
             print_json(entry, line=True)
         else:
             print(told(entry, Paint(), everywhere=args.all), flush=True)
-    if final and command is not None:
-        command.push(json.dumps(entry, ensure_ascii=False))
+    if final and args.exec and args.exec.strip():
+        _run(args, json.dumps(entry, ensure_ascii=False))
 
 
 def told(entry: Json, paint: Paint, *, everywhere: bool = False) -> str:

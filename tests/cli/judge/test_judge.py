@@ -34,7 +34,7 @@ def test_judge_a_labelled_case(box: Sandbox) -> None:
     text = said(reflectd(box, "judge", RED), 10, *words)
     assert "missing" in text
     assert "\n            E" in text  # the row behind the item
-    said(reflectd(box, "judge", GREEN), 11, "not judged  session", "0.00 USD")
+    said(reflectd(box, "judge", GREEN), 11, "not judged  session", "no row proves", "0.00 USD")
 
 
 def test_judge_as_json_is_the_verdict_object(box: Sandbox) -> None:
@@ -96,14 +96,6 @@ def test_wrong_arguments(box: Sandbox, args: tuple[str, ...], stdin: bytes, word
     before = RED.read_bytes(), EXPORT.read_bytes()
     said(reflectd(box, *args, stdin=stdin), 2, words)
     assert (RED.read_bytes(), EXPORT.read_bytes()) == before
-
-
-def test_judge_says_when_no_rule_decides(box: Sandbox) -> None:
-    """11 is unscored: no judge could say."""
-    found = json.loads(SAMPLE.read_text("utf-8"))
-    found["case"]["transcript"] = None
-    found["case"]["evidence"] |= {"rows": [], "ending": "empty"}
-    said(reflectd(box, "judge", "-", stdin=json.dumps(found).encode()), 11, "not judged", "no row proves")
 
 
 @pytest.mark.shows("I46")
