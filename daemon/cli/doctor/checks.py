@@ -86,20 +86,16 @@ _VERSION_2 = re.compile(r"v?[2-9]\.")
 # --- what is installed --------------------------------------------------------------------------------------
 
 
-def python() -> Iterator[Check]:
-    """The Python that runs this."""
-    yield Check("python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} ({sys.executable})")
-
-
 def package() -> Iterator[Check]:
-    """The package has everything that comes with it."""
+    """The package has everything that comes with it; the Python that runs it."""
     try:
         shipped("shims/opencode/index.ts")
         shipped("prompts")
     except UserError as e:
         yield Check("package", "fail", str(e), "uv tool install --reinstall reflectd")
         return
-    yield Check("package", "ok", f"reflectd {__version__} in {PACKAGE}")
+    python = f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.executable})"
+    yield Check("package", "ok", f"reflectd {__version__} in {PACKAGE}, {python}")
 
 
 def command(env: Mapping[str, str]) -> Iterator[Check]:

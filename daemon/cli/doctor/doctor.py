@@ -148,8 +148,7 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     """All findings, in the order in which a person would mend them."""
-    findings = _guarded("python", checks.python) + _guarded("package", checks.package)
-    findings += _guarded("command", checks.command, env)
+    findings = _guarded("package", checks.package) + _guarded("command", checks.command, env)
     mend, file = "mend it; `reflectd config` says when it is right", config_file(env)
     wrong: list[str] = []
     try:

@@ -42,8 +42,10 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
     """The whole report."""
     total = report.total
     head = f"{count(report.sessions, 'session')}, {count(total.stops, 'stop')}"
-    found = paint.row("", f"{paint(head, 'bold')} in {count(files, 'file')}{span(report)}", "  ")
-    found += paint.row("  judged by ", judge_name(report.judge))
+    found = paint.row("", f"{paint(head, 'bold')} in {count(files, 'file')}{_span(report)}", "  ")
+    judge = report.judge
+    by = "the fixed rules, for free" if judge == "offline" else PROVIDERS.get(judge, judge)
+    found += paint.row("  judged by ", by)
     if not total.stops:
         return [*found, *paint.row("  ", "No agent came to a stop in them.")]
     found += ["", *_groups(report, paint)]
@@ -56,12 +58,7 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
     return [*found, "", *_quality(quality, paint)]
 
 
-def judge_name(judge: str) -> str:
-    """The judge, in words for a person."""
-    return "the fixed rules, for free" if judge == "offline" else PROVIDERS.get(judge, judge)
-
-
-def span(report: Report) -> str:
+def _span(report: Report) -> str:
     """From when to when, after a comma."""
     if not report.first:
         return ""
@@ -87,10 +84,6 @@ def _severities(report: Report, paint: Paint) -> list[str]:
 
 
 def _a_day(report: Report, paint: Paint) -> list[str]:
-    return [line for name, text in day_lines(report) for line in paint.row(f"  {name:<17} ", text)]
-
-
-def day_lines(report: Report) -> list[tuple[str, str]]:
     """The cost of a day, over the days on which an agent stopped."""
     if not report.days:
         return []
@@ -103,7 +96,7 @@ def day_lines(report: Report) -> list[tuple[str, str]]:
         unknown = f", {total.unpriced:,} at an unknown price" if total.unpriced else ""
         said = f"{total.calls / days:.1f} calls and {money(total.cost / days)} a day "
         said += f"({count(total.calls, 'call')} in all{unknown})"
-    return [("a day", stops), ("cost", said)]
+    return [*paint.row(f"  {'a day':<17} ", stops), *paint.row(f"  {'cost':<17} ", said)]
 
 
 def _signs(report: Report, paint: Paint) -> list[str]:
@@ -148,18 +141,13 @@ def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: 
     paid = report.judge != "offline"
     rows = [(title, "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
     for name, c in counted[:SHOWN]:
-        cost = (f"{c.calls:,}", usd(c)) if paid else ()
+        cost = (f"{c.calls:,}", f"{c.cost:.2f}{'+' if c.unpriced else ''}") if paid else ()  # + what is unknown
         row = (f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
         rows.append((short(name, NAME), *row))
     head, *rest = table(rows, right=range(1, 9))
     left = len(counted) - SHOWN
     more = [f"… and {left:,} more (--json has all)"] if left > 0 else []
     return ["", paint(head, "bold"), *rest, *more]
-
-
-def usd(c: Count) -> str:
-    """The known cost; a ``+`` where a price is unknown."""
-    return f"{c.cost:.2f}{'+' if c.unpriced else ''}"
 
 
 def _quality(quality: Precision, paint: Paint) -> list[str]:

@@ -16,9 +16,9 @@ from ...client import request
 from ...core.errors import Unavailable, UserError
 from ...core.words import EXPECTED, NAMES, state_name
 from ...paths import find_socket
-from ..render import Paint, count, print_json, short, table
+from ..render import count, print_json, short
 from ..settings import add_flags, here, look
-from ..terminal import columns, say
+from ..terminal import say
 from .why import add_round, cases_upward, gather
 
 if TYPE_CHECKING:
@@ -153,30 +153,12 @@ def _list(args: argparse.Namespace) -> int:
     if not cases:
         print(f"no cases in {folder.path}; `reflectd dispute` makes one")
         return 0
-    rows = [("case", "judged", "expected", "request")]
     for c in cases:
-        said = f"can't be used: it {c.problem}" if c.problem else c.request
-        rows.append(
-            (
-                short(c.path.stem, 80),
-                state_name(c.judged) or "-",
-                state_name(c.expect) or "-",
-                short(said, 60),
-            )
-        )
-    print("\n".join(_listed(rows, Paint())))
+        judged, expected = state_name(c.judged) or "-", state_name(c.expect) or "-"
+        known = f"judged {judged}, expected {expected}: {c.request}"
+        print(short(c.path.stem, 80))
+        say("  " + short(f"can't be used: it {c.problem}" if c.problem else known, 120))
     return 0
-
-
-def _listed(rows: list[tuple[str, str, str, str]], paint: Paint) -> list[str]:
-    """The table; where the terminal is too narrow, each case with what is known of it below."""
-    lines = table(rows)
-    if not paint.width or max(map(columns, lines)) <= paint.width:
-        return lines
-    lines = []
-    for name, judged, expected, said in rows[1:]:
-        lines += [name, *paint.row("  ", f"judged {judged}, expected {expected}: {said}")]
-    return lines
 
 
 def _remove(args: argparse.Namespace) -> int:

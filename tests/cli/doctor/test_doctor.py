@@ -35,7 +35,7 @@ def test_doctor_of_a_healthy_installation(box: Sandbox) -> None:
         code, found = checks(box)
         said(reflectd(box, "doctor"), 0, "ok", "1 connected")
     assert code == 0
-    for name in ("python", "package", "settings", "state", "space", "socket", "daemon", "plugin", "database"):
+    for name in ("package", "settings", "state", "space", "socket", "daemon", "plugin", "database"):
         assert outcomes(found, name) == ["ok"], found[name]
 
 
@@ -81,7 +81,7 @@ def test_doctor_tells_wrong_settings(box: Sandbox) -> None:
     code, found = checks(box, REFLECTD_JUDGE_PROVDER="x")
     assert (code, outcomes(found, "settings")) == (1, ["fail"])
     assert "REFLECTD_JUDGE_PROVIDER" in found["settings"][0][1]
-    assert outcomes(found, "python") == ["ok"]
+    assert outcomes(found, "package") == ["ok"]
 
 
 def test_doctor_sees_a_stale_socket_and_a_stopped_daemon(box: Sandbox) -> None:
