@@ -91,11 +91,6 @@ class Paths(Struct, frozen=True):
         return self.state_dir / "start-failed"
 
     @property
-    def told_of_learning(self) -> Path:
-        """A file that exists once `reflectd status` said that nobody was asked whether it may learn."""
-        return self.state_dir / "told-of-learning"
-
-    @property
     def log_file(self) -> Path:
         """The log of a daemon without a terminal. Full files are renamed to ``.1`` and ``.2``."""
         return self.state_dir / "reflectd.log"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -34,8 +33,6 @@ from ..render import (
 )
 from ..settings import add_flags, database, look
 from ..setup.agents import HOST
-from ..setup.learning import in_words as learning_in_words
-from ..setup.learning import is_answered
 from ..terminal import show
 from ..verdicts.why import is_inside, reason
 from . import start_failure
@@ -83,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             rows.append(("FAILED", paint(plain(failed), "red")))
         if where.stopped.exists():
             rows.append(("stopped", "by you: no agent starts it, `reflectd start` does"))
-        rows += [*(("off", _off_text(folder)) for folder in off), *_about_learning(settings, where, off)]
+        rows += [*(("off", _off_text(folder)) for folder in off), *_offered(settings, where, off)]
         head = paint.row("reflectd is not running: ", str(e), "  ")
         show([*head, *(line for row in rows for line in _row(*row, paint))], pager=False)
         return NOT_RUNNING
@@ -91,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
-        more, project = _about_learning(settings, where, known), find_project(known=known)
+        more, project = _offered(settings, where, known), find_project(known=known)
         more = [*_silenced(), *more]
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
         show(lines, pager=not args.no_pager)
@@ -246,15 +243,10 @@ def _off(where: Paths) -> list[str]:
         return []
 
 
-def _about_learning(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
-    """A playbook of another program here; and, once, that nobody was asked about learning."""
+def _offered(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
+    """A playbook of another program here."""
     offered = offer_here(settings, where, known)
-    facts = [("playbook", offered)] if offered else []
-    if where.database.exists() and not is_answered(settings) and not where.told_of_learning.exists():
-        facts.append(("learns", learning_in_words(settings)))
-        with suppress(OSError):  # then it is said once more
-            where.told_of_learning.touch(mode=0o600)
-    return facts
+    return [("playbook", offered)] if offered else []
 
 
 def _off_text(folder: str) -> str:

@@ -141,7 +141,8 @@ def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: 
     paid = report.judge != "offline"
     rows = [(title, "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
     for name, c in counted[:SHOWN]:
-        cost = (f"{c.calls:,}", f"{c.cost:.2f}{'+' if c.unpriced else ''}") if paid else ()  # + what is unknown
+        unknown = "+" if c.unpriced else ""
+        cost = (f"{c.calls:,}", f"{c.cost:.2f}{unknown}") if paid else ()
         row = (f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
         rows.append((short(name, NAME), *row))
     head, *rest = table(rows, right=range(1, 9))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["settings", "service", "daemon", "plugins", "socket", "state", "config"]
 STATE: Final = re.compile(
-    r"reflectd\.(sqlite3|log)\b.*|lock|socket|strict|stopped|silent|served|start-failed(\.told)?|started-by-hook|told-of-learning|launchd\.log"
+    r"reflectd\.(sqlite3|log)\b.*|lock|socket|strict|stopped|silent|served|start-failed(\.told)?|started-by-hook|launchd\.log"
     r"|trust\.json.*|backtest(?:\.sqlite3.*|\.jsonl|\.tmp)?|reflect|cases|diagnostics|judge|lessons|playbooks|run|workspaces|\.reflectd-[0-9a-f]+\.tmp"
 )
 CONFIG: Final = re.compile(r"config\.toml(\.reflectd-backup-.*)?|prompts|\.reflectd-[0-9a-f]+\.tmp")

@@ -182,8 +182,8 @@ def _local(ms: int) -> time.struct_time:
 
 
 def moment(text: str, now: datetime | None = None) -> int:
-    """The moment in the past that a person means by ``text``, in epoch ms. A time of day is the last one: 18:00,
-    typed at 9:00, is that of yesterday. ``now``: local time without a zone. Raises ``UserError``.
+    """The moment in the past that a person means by ``text``, in epoch ms. A time of day is the last one:
+    18:00, typed at 9:00, is that of yesterday. ``now``: local time without a zone. Raises ``UserError``.
     """
     now = now or datetime.now()  # noqa: DTZ005 - what a person types is local time
     try:

@@ -90,17 +90,16 @@ def run(args: argparse.Namespace) -> int:
 def _check(command: str) -> None:
     """Raises ``UserError`` when the shell finds no program or builtin of the command's first word."""
     word = (command.split() or [""])[0]
+    if not _NAME.fullmatch(word):
+        return
     look_up = ["/bin/sh", "-c", 'command -v -- "$0"', word]
-    if (
-        _NAME.fullmatch(word)
-        and subprocess.run(look_up, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - runs nothing
-    ):
+    if subprocess.run(look_up, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 - runs nothing
         raise UserError(f"--exec: there is no command {word}")
 
 
 def _run(args: argparse.Namespace, line: str) -> None:
     """Run the person's command with this line on its input; no line is read meanwhile. What it started is
-    killed when it ends, when its time is over and when watching ends. A failure is told, and watching goes on.
+    killed when it ends, when its time is over and when watching ends. A failure is told.
     """
     try:
         process = subprocess.Popen(  # noqa: S602 - the person typed it, as in `sh -c`

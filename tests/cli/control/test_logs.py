@@ -16,8 +16,8 @@ from tests.support.machine.command_line import COMMAND, environment, reflectd, s
 
 
 def test_the_last_lines_of_the_log(box: Sandbox) -> None:
-    """No log is exit code 1, with where it looked and what writes one; else the last lines, of what was rotated
-    away too. Bytes that are not UTF-8 are replaced, and a terminal obeys nothing in them.
+    """No log is exit code 1, with where it looked and what writes one; else the last lines, of what was
+    rotated away too. Bytes that are not UTF-8 are replaced, and a terminal obeys nothing in them.
     """
     said(reflectd(box, "logs"), 1, str(box.state / "reflectd.log"), "reflectd start")
     (box.state / "reflectd.log.1").write_text("old\nolder \x1b[2J\n")

@@ -47,7 +47,6 @@ def used(box: Sandbox) -> None:
     said(reflectd(box, "backtest", box.project), 0)
     assert {"reflect", "backtest.jsonl"} <= set(os.listdir(box.state))
     said(reflectd(box, "start"), 0, "started")
-    said(reflectd(box, "status"), 0, "nobody was asked yet")
 
 
 def test_nothing_is_left_but_the_files_of_projects(box: Sandbox) -> None:
