@@ -130,11 +130,9 @@ class Host:
 
     def setup(self, args: argparse.Namespace, env: Env, now: Callable[[], datetime]) -> Report:
         """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-        folder, dry_run = Path(args.dir or ".").absolute(), args.dry_run
-        if not folder.is_dir():
-            raise UserError(f"there is no folder {folder}")
-        files = self.files(env, folder if args.project or args.dir else None)
-        if args.project or args.dir:
+        folder, dry_run = Path.cwd(), args.dry_run
+        files = self.files(env, folder if args.project else None)
+        if args.project:
             stay_inside(folder, files)
         if args.undo:
             old = read(files[0]).decode(errors="replace")

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 NOT_CONNECTED: Final = 3
 WIDE: Final = 78  # columns of a question
 NO_START: Final = "the daemon will not start with these settings"
-OF_ONE: Final = {"dir": ("opencode",), "spec": ("opencode",), "reflect": ("claude-code",)}
-"""Flags that need an agent's name, and the agents that have them."""
+OF_ONE: Final = {"spec": "opencode", "reflect": "claude-code"}
+"""Flags that need an agent's name, and the agent that has them."""
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
@@ -91,10 +91,9 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         choices=judge.CHOICES,
         help="who judges Claude Code's sessions; with `setup codex`, or where only Codex is there, Codex's",
     )
-    where = setup.add_mutually_exclusive_group()
-    where.add_argument("--global", "--user", action="store_true", help="in all your projects (the default)")
-    where.add_argument("--project", action="store_true", help="in this folder only")
-    where.add_argument("--dir", metavar="DIR", help="opencode: in that folder only")
+    setup.add_argument(
+        "--project", action="store_true", help="in this folder only (else in all your projects)"
+    )
     for flag, text in (
         ("--mod", "Claude Code: with or without the plugin's mod, which runs with your rights"),
         ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {FULL}"),
@@ -136,11 +135,9 @@ def _check(args: argparse.Namespace) -> None:
         if given is not None and (back or args.status):
             flag = f"--{'no-' if given is False else ''}{key}"
             raise UserError(f"give {flag} alone, without --remove, --undo and --status")
-    for key, hosts in OF_ONE.items():
-        if getattr(args, key) is not None and args.host not in hosts:
-            raise UserError(
-                f"--{key} is for one agent: {' or '.join(f'`reflectd setup {h}`' for h in hosts)}"
-            )
+    for key, host in OF_ONE.items():
+        if getattr(args, key) is not None and args.host != host:
+            raise UserError(f"--{key} is for one agent: `reflectd setup {host}`")
     if args.host == OPENCODE.host and (args.mod is not None or args.judge):
         raise UserError("--mod and --judge are not for opencode: `reflectd setup claude-code`")
 

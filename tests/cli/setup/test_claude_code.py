@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.cli.main import WrongArguments
 from tests.support.hosts.claude_code_settings import Desk
 
 MINE = (
@@ -136,7 +135,7 @@ def test_a_moved_installation_is_updated(desk: Desk) -> None:
 
 def test_where_the_file_is(desk: Desk) -> None:
     """CLAUDE_CONFIG_DIR, the home, or this project; a relative folder could be anywhere and is refused."""
-    assert desk.json("--user", "--dry-run")["file"] == str(desk.file)
+    assert desk.json("--dry-run")["file"] == str(desk.file)
     assert desk("--project", "--json") == 0
     done = json.loads(desk.out)
     assert done["file"] == str(desk.project / ".claude" / "settings.json")
@@ -146,8 +145,6 @@ def test_where_the_file_is(desk: Desk) -> None:
     desk.env["CLAUDE_CONFIG_DIR"] = "cc"
     assert desk() == 2
     assert "absolute" in desk.err
-    with pytest.raises(WrongArguments):
-        desk("--user", "--project")
 
 
 def test_a_shared_project_is_pointed_out(desk: Desk) -> None:

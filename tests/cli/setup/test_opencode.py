@@ -74,13 +74,9 @@ def test_xdg_config_home_is_where_opencode_looks(desk: OpenCodeDesk) -> None:
 
 
 def test_a_project_setup_stays_in_the_project(desk: OpenCodeDesk) -> None:
-    """``--project`` is the current folder, ``--dir`` another one; the global folder is not made."""
+    """``--project`` is the current folder; the global folder is not made."""
     assert desk.json("--project")["file"] == str(desk.project / "opencode.json")
-    other = desk.root / "other"
-    other.mkdir()
-    assert desk.json("--dir", str(other))["file"] == str(other / "opencode.json")
     assert not desk.config.exists()
-    assert desk("--dir", str(desk.root / "no")) == 2
 
 
 @pytest.mark.parametrize(
@@ -318,16 +314,21 @@ def test_the_line_names_a_copy_that_stays_where_it_is(desk: OpenCodeDesk) -> Non
     assert str(paths.PACKAGE.parent) not in (desk.config / "opencode.json").read_text()
 
 
-def test_the_copy_stays_while_another_file_names_it(desk: OpenCodeDesk) -> None:
+def test_the_copy_stays_while_another_file_names_it(
+    desk: OpenCodeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Removed in one place, the plugin is still there for the other, also for a folder far away."""
     other = desk.root / "other"
     other.mkdir()
-    desk("--dir", str(other))
+    monkeypatch.chdir(other)
+    desk("--project")
+    monkeypatch.chdir(desk.project)
     desk()
     copy = desk.data / "plugins" / "opencode" / "index.ts"
     desk("--remove")
     assert copy.exists()
-    desk("--remove", "--dir", str(other))
+    monkeypatch.chdir(other)
+    desk("--remove", "--project")
     assert not desk.data.exists()
 
 
@@ -432,9 +433,8 @@ def test_a_folder_that_cannot_be_made(desk: OpenCodeDesk) -> None:
 
 def test_options_that_contradict_each_other(desk: OpenCodeDesk) -> None:
     """They are refused as wrong arguments, with the usage."""
-    for argv in (["--remove", "--undo"], ["--global", "--project"], ["--global", "--dir", "."]):
-        with pytest.raises(WrongArguments, match="not allowed with"):
-            desk(*argv)
+    with pytest.raises(WrongArguments, match="not allowed with"):
+        desk("--remove", "--undo")
 
 
 # --- loaded twice ---------------------------------------------------------------------------------

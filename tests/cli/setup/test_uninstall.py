@@ -35,7 +35,7 @@ def used(box: Sandbox) -> None:
     """
     (box.root / "other").mkdir()
     said(reflectd(box, "setup", "opencode"), 0)
-    said(reflectd(box, "setup", "opencode", "--dir", box.root / "other"), 0)
+    said(reflectd(box, "setup", "opencode", "--project", cwd=box.root / "other"), 0)
     said(reflectd(box, "setup", "claude-code", "--judge", "offline"), 0)
     prompts = box.home / ".config" / "reflectd" / "prompts"
     prompts.mkdir(parents=True, exist_ok=True)
