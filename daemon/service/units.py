@@ -200,15 +200,9 @@ def state(path: Path, text: str) -> State:
         return "edited" if path.is_symlink() or path.exists() else "missing"
     if found == seal(text):
         return "current"
-    return "edited" if unsealed(found) is None else "older"
-
-
-def unsealed(text: str) -> str | None:
-    """The text without its digest, as ``seal`` was given it; None when a person edited it."""
-    digest = _SEAL.search(text)
-    rest = _SEAL.sub("", text, count=1)
+    digest, rest = _SEAL.search(found), _SEAL.sub("", found, count=1)
     ours = digest is not None and sha256(rest.encode()).hexdigest() in digest.groups()
-    return rest if ours else None
+    return "older" if ours else "edited"
 
 
 def write(path: Path, text: str, stamp: str) -> Path | None:

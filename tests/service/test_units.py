@@ -35,12 +35,3 @@ def test_an_edit_is_noticed(tmp_path: Path, name: str) -> None:
         assert aside.name == f"{name}.edited-1" + ("-2" if count == 2 else "")
     assert not path.exists()
     assert units.remove(path, now, "1") is None
-
-
-def test_the_digest_comes_off_again() -> None:
-    """What was sealed is read back; a text that nobody sealed, or that was changed, counts as edited."""
-    for text in (units.render(PLAN)[SERVICE], units.agent(PLAN)[units.FILE], ""):
-        sealed = units.seal(text)
-        assert units.unsealed(sealed) == text
-        assert units.unsealed(f"{sealed}\n# mine") is None
-        assert units.unsealed(text) is None

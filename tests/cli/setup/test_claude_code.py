@@ -92,24 +92,6 @@ def test_a_file_that_claude_code_skips_is_refused(desk: Desk, text: str, loaded:
     assert desk("--remove") == 0
 
 
-def test_undo_brings_the_file_back(desk: Desk) -> None:
-    """The bytes of before, or no file and no folder where there was none; nothing of ours is left."""
-    before = desk.tree()
-    desk()
-    assert desk("--undo", "--dry-run") == 0
-    assert '-  "enabledPlugins": {"reflectd@reflectd": true}' in desk.out
-    assert desk.file.exists()
-    assert desk.json("--undo")["action"] == "deleted"
-    assert desk.tree() == before
-    desk.write(MINE)
-    before = desk.tree()
-    desk()
-    assert desk.json("--undo")["action"] == "restored"
-    assert desk.tree() == before
-    assert desk("--undo") == 2
-    assert "nothing to undo" in desk.err
-
-
 def test_the_plugin_lies_in_the_data_folder(desk: Desk) -> None:
     """Claude Code reads it there, so an update of reflectd with another Python does not disconnect it."""
     desk()
