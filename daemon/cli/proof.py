@@ -36,12 +36,6 @@ EPILOG = """examples:
 exit codes: 0 done, 1 no daemon runs, or you said no,
 2 no such check, one that is never run, or no terminal to ask on"""
 WHERE = {"person": "you chose it", "project": "the project names it", "agent": "an agent ran it"}
-STATES = {
-    "passed": "passed", "failed": "failed", "failed_before": "failed, as before the task",
-    "tests_changed": "passed, tests or the check changed", "flaky": "failed, then passed",
-    "timed_out": "did not end",
-    "not_started": "could not run", "changed": "files changed meanwhile", "not_run": "was not run",
-}  # fmt: skip
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -175,9 +169,7 @@ def _lines(
     if ran:
         lines += ["", paint("Runs", "bold")]
     for e in ran[:10]:
-        names = f": {short('; '.join(e.proof.tests), 100)}" if e.proof.tests else ""
-        text = f"`{short(e.proof.typed, 100)}` {STATES[e.proof.state]}, {e.proof.took}{names}"
-        lines += paint.row(f"  {clock(e.proof.at)}  ", text)
+        lines += paint.row(f"  {clock(e.proof.at)}  ", short(e.proof.text, 200))
     return lines
 
 

@@ -4,9 +4,6 @@ imports nothing, so that it comes at once.
 
 from __future__ import annotations
 
-import os
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,26 +68,10 @@ exit codes: 0 done, 1 not available, 2 wrong arguments or settings,
 
 
 def page(known: Mapping[str, tuple[str, str]] = VERBS) -> str:
-    """The help, in groups, as wide as the terminal. It fits 80 columns and 40 lines."""
+    """The help, in groups. It fits 80 columns and 40 lines."""
     lines = [USAGE, "", ABOUT]
     groups = {**GROUPS, "more": tuple(verb for verb in known if verb not in VERBS)}
     for title, verbs in groups.items():
         lines += ["", title, *(f"  {verb:10} {known[verb][1]}" for verb in verbs)] if verbs else []
     lines += ["", *CODES.split("\n")]
-    width = _columns()
-    if width >= 80:
-        return "\n".join(lines)
-    from .terminal import fold, hang
-
-    return "\n".join(part for line in lines for part in fold(line, width, hang(line, width)))
-
-
-def _columns() -> int:
-    """As ``shutil.get_terminal_size`` has it, which takes as long to import as all of this."""
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isascii() and wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
-    except (OSError, ValueError):
-        return 80
+    return "\n".join(lines)

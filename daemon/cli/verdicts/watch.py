@@ -58,8 +58,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser("watch", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
-    parser.add_argument("--dir", metavar="DIR", help="this folder and what is below it (this project)")
-    parser.add_argument("--all", action="store_true", help="every folder; each line names its project")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--dir", metavar="DIR", help="this folder and what is below it (this project)")
+    where.add_argument("--all", action="store_true", help="every folder; each line names its project")
     parser.add_argument(
         "--verbose", action="store_true", help="also print when judging starts, skipped turns and nudges"
     )
@@ -135,8 +136,6 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 def _folder(args: argparse.Namespace, where: Paths) -> str:
     """The folder that is watched; empty for every folder: with ``--all``, and for a session."""
-    if args.dir and args.all:
-        raise UserError("name a folder with --dir, or every folder with --all, not both")
     if args.all or (args.session and not args.dir):
         return ""
     if args.dir and not os.path.isdir(args.dir):  # noqa: PTH112 - as `upward` takes it
