@@ -1,8 +1,8 @@
 """The page Learned of the dashboard: what waits for the person, what is in use, what was taken back.
 
-A click does what ``reflectd learned`` and ``reflectd reflect`` do, by the same functions, and is refused with
-the same words: a text that was edited since the page was shown, a file that was, a hostile text. A suggestion
-of which a model said that it contradicts a rule is decided in a terminal; the page says why.
+A click does what ``reflectd learned`` does, by the same functions, and is refused with the same words: a text
+that was edited since the page was shown, a file that was, a hostile text. Rules and preferences stand in
+files that every agent reads: a terminal asks about them, and a click only undoes such a change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ..engine.page import action, link, piece, row, section, when
 from ..files.project import find_project
 from .playbook.project_playbook import may_count
 from .records import NOBODY, Learned, Record, change_named, changes, settle
-from .rules.journal import against, same
 from .rules.learned_rules import LearnedRules
 from .texts import refusal
 
@@ -26,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..engine.engine import Engine
-    from .rules.learned_rules import Done
 
 Json = dict[str, Any]
 BY: Final = "dashboard"
 """Who changed something, as the lists of changes have it."""
-NO_MARK: Final = "-"  # of a file that is not there, or empty
+TERMINAL: Final = "a terminal asks about it"
 NEVER: Final = "No agent is given it any more, and it is not learned again."
 LOOKED_AT: Final = 50  # verdicts
 LONGEST: Final = 300  # characters of a folder in a refusal
@@ -57,7 +55,7 @@ class LearnedPage(Feature):
 
     def routes(self) -> Sequence[Route]:
         """The routes of clicks; the socket has none of these."""
-        clicks = {"approve": self._approve, "forget": self._forget, "learn": self._learn, "undo": self._undo}
+        clicks = {"approve": self._approve, "forget": self._forget, "undo": self._undo}
         return [Route("POST", name, click, clicked=True) for name, click in clicks.items()]
 
     async def read(self, query: Mapping[str, Any]) -> Json:
@@ -76,9 +74,10 @@ class LearnedPage(Feature):
     def _shown(self, chosen: Path, query: Mapping[str, Any]) -> list[Json]:
         learned = self._learned(chosen)
         records = learned.records(self._world.db)
-        rows = _Rows(learned)
         waiting = [r for r in records if r.state == "waiting"]
-        terminal = f"Reword suggestions in a terminal: reflectd reflect --dir {shlex.quote(str(chosen))}"
+        terminal = (
+            f"Rules are made and archived in a terminal: reflectd reflect --dir {shlex.quote(str(chosen))}"
+        )
         asks = terminal if any(r.suggested for r in waiting) else ""
         in_use = [r for r in records if r.state == "in use"]
         parts = []
@@ -91,7 +90,7 @@ class LearnedPage(Feature):
             some, more = piece(those, query, title.partition(" ")[0].lower())
             if some or columns is not KEPT:
                 parts.append(
-                    section(title, columns, [rows.row(r, columns) for r in some], text=text, more=more)
+                    section(title, columns, [_row(r, columns, learned) for r in some], text=text, more=more)
                 )
         newest, more = piece(changes(learned.rules), query, "changes")
         listed = [_change(chosen, change) for change in newest]
@@ -101,42 +100,18 @@ class LearnedPage(Feature):
 
     async def _approve(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``id``, ``seen``: agents may be given it from now on."""
-        learned, r, _ = await self._meant(body)
-        if r.kind in {"rule", "preference"}:
-            raise Rejected(f"{r.id} is a {r.kind}: a terminal asks about it")
+        learned, r = await self._meant(body)
+        if r.suggested:
+            raise Rejected(f"{r.id} is a {r.kind}: {TERMINAL}")
         may_count(r.id, r.text)
         await self._carry_out(learned.rules, r, yes=True)
         return {"said": f"approved {r.id}"}
 
     async def _forget(self, body: Mapping[str, Any]) -> Json:
-        """``directory``, ``id``, ``seen``, of a rule ``mark``: no agent is given it any more."""
-        learned, r, mark = await self._meant(body)
-        rules = learned.rules
-        if r.suggested:
-            return _said(await asyncio.to_thread(rules.dismiss, [r.id], by=BY))
-        if r.kind in {"rule", "preference"}:
-            return _said(await asyncio.to_thread(rules.unlearn, r.id, mark, by=BY))
-        await self._carry_out(rules, r, yes=False)
-        return {"said": f"{'dismissed' if r.key else 'removed'} {r.id}"}
-
-    async def _learn(self, body: Mapping[str, Any]) -> Json:
-        """``directory``, ``id``, ``seen``, ``file``, ``mark``: make a rule of what is suggested, there.
-        ``mark``: of the file when the page was shown, "-" for none.
-        """
-        learned, r, mark = await self._meant(body)
-        rules, file = learned.rules, body.get("file")
-
-        def learn() -> Json:
-            now, no_file = _rules_file(rules)
-            if no_file or now != file:
-                raise Rejected(no_file or f"rules go into {now} by now: nothing was changed")
-            if why := _objection(learned, r):
-                raise Rejected(f"{why}: nothing was changed")
-            return _said(rules.learn(r.text, rules.place(), mark, signals=[r.id], by=BY))
-
-        if not r.suggested:
-            raise Rejected(f"{r.id} is no suggestion")
-        return await asyncio.to_thread(learn)
+        """``directory``, ``id``, ``seen``: no agent is given it any more."""
+        learned, r = await self._meant(body)
+        await self._carry_out(learned.rules, r, yes=False)
+        return {"said": f"{'dismissed' if r.key or r.suggested else 'removed'} {r.id}"}
 
     async def _undo(self, body: Mapping[str, Any]) -> Json:
         """``directory``, ``change``: take a change of a file back."""
@@ -150,14 +125,13 @@ class LearnedPage(Feature):
             rules = self._rules(chosen)
             if letter == "p":
                 return {"said": rules.playbook.undo(number).what}
-            return _said(rules.undo(number, by=BY))
+            done = rules.undo(number, by=BY)
+            return {"said": ". ".join((done.change.what, *done.told))}
 
         return await asyncio.to_thread(take_back)
 
-    async def _meant(self, body: Mapping[str, Any]) -> tuple[Learned, Record, str]:
-        """The record of a click, if it still is what the page showed; and the mark of its file. Raises
-        ``Rejected``.
-        """
+    async def _meant(self, body: Mapping[str, Any]) -> tuple[Learned, Record]:
+        """The record of a click, if it still is what the page showed. Raises ``Rejected``."""
         directory, id_, seen = _texts(body, "directory", "id", "seen")
         chosen = await asyncio.to_thread(self._named, directory)
         learned = await asyncio.to_thread(self._learned, chosen)
@@ -167,7 +141,9 @@ class LearnedPage(Feature):
             raise Rejected(f"{id_[:80]} is not there any more: nothing was changed")
         if record.seen != seen:
             raise Rejected(f"{id_} was edited while you were asked: nothing was changed; try again")
-        return learned, record, str(body.get("mark", "")).removeprefix(NO_MARK)
+        if record.kind in {"rule", "preference"} and not record.suggested:
+            raise Rejected(f"{id_} is a {record.kind}: {TERMINAL}")
+        return learned, record
 
     async def _carry_out(self, rules: LearnedRules, r: Record, *, yes: bool) -> None:
         """The feature that keeps the record settles it; then its part in files follows."""
@@ -224,49 +200,23 @@ class LearnedPage(Feature):
         return section("Project", ("folder", "shown"), rows, text=text, more=more)
 
 
-class _Rows:
-    """The rows of a page, with what a person can say to each."""
-
-    def __init__(self, learned: Learned) -> None:
-        self._learned = learned
-        self._marks = learned.rules.marks()
-        self._file, self._no_file = _rules_file(learned.rules)
-
-    def row(self, r: Record, columns: Sequence[str]) -> Json:
-        """One of them, in these columns."""
-        text = f'"{r.task}" → {r.text}' if r.task else r.text
-        why, objection = "" if r.why == NOBODY else r.why, ""
-        if r.suggested:
-            objection = self._no_file or _objection(self._learned, r)
-            why = objection or f"it would go into {self._file}"
-        facts = {WAITS: (r.origin, why), USED: (r.how, r.origin), KEPT: (r.why, r.origin)}[tuple(columns)]
-        cells = (r.id, text, *((r.use,) if columns is USED else ()), ". ".join(filter(None, facts)))
-        return row(*cells, actions=self._actions(r, objection))
-
-    def _actions(self, r: Record, objection: str) -> list[Json]:
-        """Somebody else's rule is theirs; what is archived comes back by undoing the change. ``objection``:
-        why a suggestion can be no rule.
-        """
-        body = {"directory": self._learned.project, "id": r.id, "seen": r.seen}
-        if r.suggested:
-            yes = {**body, "file": self._file, "mark": self._marks.get(self._file, "") or NO_MARK}
-            asks = f"Write into {self._file}, for every agent that reads it: {r.text}"
-            learn = [] if objection else [action("make it a rule", "learn", yes, key="a", confirm=asks)]
-            return [*learn, action("dismiss", "forget", body, key="x")]
-        if r.kind in {"rule", "preference"}:
-            if r.state == "dismissed" or "somebody else's" in r.origin:
-                return []
-            mark = self._marks.get(r.file, "") or NO_MARK
-            return [action("archive", "forget", {**body, "mark": mark}, key="x")]
-        actions = []
-        waits = r.open or r.state == "waiting" or (r.kind == "lesson" and r.state == "dismissed")
-        if waits and not refusal(r.text):
-            actions.append(action("approve", "approve", body, key="a"))
-        if r.state != "dismissed":
-            label = "dismiss" if r.state == "waiting" else "forget"
-            asks = "" if r.kind == "lesson" else f"{label.capitalize()} {r.id}? {NEVER}"
-            actions.append(action(label, "forget", body, key="x", confirm=asks))
-        return actions
+def _row(r: Record, columns: Sequence[str], learned: Learned) -> Json:
+    """One of the records in these columns, with what a person can say to it."""
+    text = f'"{r.task}" → {r.text}' if r.task else r.text
+    why = "" if r.why == NOBODY else r.why
+    facts = {WAITS: (r.origin, why), USED: (r.how, r.origin), KEPT: (r.why, r.origin)}[tuple(columns)]
+    cells = (r.id, text, *((r.use,) if columns is USED else ()), ". ".join(filter(None, facts)))
+    if r.kind in {"rule", "preference"} and not r.suggested:
+        return row(*cells)
+    body = {"directory": learned.project, "id": r.id, "seen": r.seen}
+    actions = []
+    if r.approvable and not refusal(r.text):
+        actions.append(action("approve", "approve", body, key="a"))
+    if r.state != "dismissed":
+        label = "dismiss" if r.state == "waiting" else "forget"
+        asks = f"{label.capitalize()} {r.id}? {NEVER}" if r.kind == "point" else ""
+        actions.append(action(label, "forget", body, key="x", confirm=asks))
+    return row(*cells, actions=actions)
 
 
 def _change(chosen: Path, change: Json) -> Json:
@@ -284,30 +234,3 @@ def _texts(body: Mapping[str, Any], *names: str) -> list[str]:
     if len(texts) != len(names):
         raise Rejected(f"name {', '.join(names)}")
     return texts
-
-
-def _said(done: Done) -> Json:
-    return {"said": ". ".join((done.change.what, *done.told))}
-
-
-def _rules_file(rules: LearnedRules) -> tuple[str, str]:
-    """The file that a rule goes to, else why there is none that a click may write."""
-    try:
-        return rules.place().name, ""
-    except (UserError, Unavailable) as error:
-        return "", str(error)
-
-
-def _objection(learned: Learned, r: Record) -> str:
-    """Why a click may not make a rule of this suggestion; "" when it may."""
-    try:
-        learned.rules.check(r.text)
-    except UserError as error:
-        return str(error)
-    look = learned.look
-    statement = next((s for s in look.statements if same(s.text, r.text)), None)
-    if statement is not None:
-        return f"it stands in {statement.where} already"
-    names = [n for s in look.journal["signals"] if s["id"] == r.id for n in against(s)]
-    met = next((row for row in look.rows if row.active and row.id in names), None)
-    return f"it contradicts {met.id}: {met.text!r}" if met is not None else ""

@@ -13,9 +13,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import UserError
-from ..core.given import known_as
+from ..core.given import folded, known_as
 from ..engine.page import wilson
 from . import tables
 from .lessons.repositories import project_of
@@ -28,7 +29,7 @@ from .rules.standing import WORKSHOP, facts
 from .texts import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.settings import Settings
     from ..store.readonly import Reads
@@ -53,7 +54,8 @@ class Record(Struct, frozen=True):
     ``id``: what a person types. ``key``: the same for programs (a lesson's whole id, a waiting text's
     number). ``how``: how agents get it; "" when none does, then ``why`` says why not. ``task``: the task that
     a lesson is about. ``where``: the file and line of a rule, the section of a point; ``file``: of a rule.
-    ``used``, ``helped``, ``harmed``: sessions. ``open``: nobody said yes or no to it yet.
+    ``used``, ``helped``, ``harmed``: sessions. ``open``: nobody said yes or no to it yet. ``others``: the
+    keys of further lessons that say the same, each of another task; a word on this one is a word on them.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Record(Struct, frozen=True):
     at: int = 0
     key: str = ""
     open: bool = False
+    others: tuple[str, ...] = ()
 
     @property
     def seen(self) -> str:
@@ -84,6 +87,10 @@ class Record(Struct, frozen=True):
     def suggested(self) -> bool:
         """Says whether it is a rule that nobody wrote yet: the person said it in several sessions."""
         return self.id.startswith("sig-")
+
+    @property
+    def approvable(self) -> bool:
+        return self.kind in {"point", "lesson"} and (self.open or self.state != "in use")
 
     @property
     def use(self) -> str:
@@ -100,11 +107,10 @@ class Record(Struct, frozen=True):
         in files alone.
         """
         if self.kind == "lesson":
-            return "memory", "settle", {"ids": [self.key], "yes": yes}
+            return "memory", "settle", {"ids": [self.key, *self.others], "yes": yes}
         return ("playbook", "settle", {"id": int(self.key), "yes": yes}) if self.key else None
 
     def as_json(self) -> Json:
-        """For a script."""
         row: Json = to_builtins(self)
         return row | {"given": bool(self.how), "seen": self.seen}
 
@@ -149,7 +155,7 @@ class Learned:
             *self.suggested(),
             *self.standing(soft=True),
             *self.points(db),
-            *map(self.lesson, self.episodes(db)),
+            *self.lessons(db),
         ]
 
     # --- rules and preferences -----------------------------------------------------------------------------
@@ -251,8 +257,16 @@ class Learned:
         project = project_of(self.project) if db else ""
         return every(db, project) if db and project else []
 
-    def lesson(self, e: Episode) -> Record:
-        """An episode as a record."""
+    def lessons(self, db: Reads | None) -> list[Record]:
+        """The episodes as records. Those of several tasks that say the same are one, that of the newest."""
+        groups: dict[tuple[str, ...], list[Record]] = {}
+        for r in map(self._lesson, self.episodes(db)):
+            groups.setdefault((r.state, r.how, folded(r.text)), []).append(r)
+        return [
+            replace(group[0], **_sums(group)) if len(group) > 1 else group[0] for group in groups.values()
+        ]
+
+    def _lesson(self, e: Episode) -> Record:
         text, counts = " ".join(e.lesson.split()), e.state == "confirmed" or bool(e.proof)
         state: State = "dismissed" if e.state == "dismissed" else "in use" if counts else "waiting"
         how, why = self.reaches("lesson", text, vouched=state == "in use")
@@ -266,12 +280,25 @@ class Learned:
         )  # fmt: skip
 
 
+def _sums(group: Sequence[Record]) -> Json:
+    """What a record of several lessons has of all of them."""
+    others = tuple(r.key for r in group[1:])
+    return {
+        **{name: sum(getattr(r, name) for r in group) for name in ("used", "helped", "harmed")},
+        "origin": f"{group[0].origin}; the same follows from {len(others)} more",
+        "proof": next((r.proof for r in group if r.proof), ""),
+        "open": any(r.open for r in group),
+        "others": others,
+    }
+
+
 def named(records: Iterable[Record], wanted: str) -> Record:
     """The record of this id; a lesson's also by the beginning of its id. Raises ``UserError``."""
     every = list(records)
     found = [r for r in every if wanted and wanted in {r.id, r.key}]
     if not found and len(wanted) >= 4:
-        found = [r for r in every if r.kind == "lesson" and r.key.startswith(wanted.lower())]
+        begins, lessons = wanted.lower(), [r for r in every if r.kind == "lesson"]
+        found = [r for r in lessons if any(key.startswith(begins) for key in (r.key, *r.others))]
     if len(found) != 1:
         what = "several lessons begin with" if found else "nothing that was learned is called"
         raise UserError(f"{what} {wanted[:80]!r}; `reflectd learned --all` lists everything")

@@ -11,6 +11,7 @@ import pytest
 
 from daemon import config
 from daemon.core.errors import Rejected, UserError
+from daemon.core.given import known_as
 from daemon.core.verdict import Verdict
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
@@ -114,7 +115,7 @@ async def test_four_columns_at_most(site: Site) -> None:
     site.rules.playbook.approve(["Use pathlib."])
     await site.kept_apart(TEXT)
     await site.lessons.add(episode(1, project=str(site.project), session="s1", proof="the suite failed"))
-    await site.lessons.count([f"{1:032x}"], "s2", 5, "given")
+    await site.lessons.count([f"{1:032x}"], 5, "given")
     found = await site.page()
     assert {len(s["columns"]) for s in found.values()} <= {2, 3, 4}
     assert [c[0] for c in cells(found[WAITING])] == ["pat-002", "new-1"]
@@ -207,104 +208,41 @@ async def test_what_waits_is_approved_or_dismissed_by_a_click(site: Site) -> Non
 # --- rules and preferences -----------------------------------------------------------------------------
 
 
-async def test_a_rule_is_archived_and_brought_back(site: Site) -> None:
-    """Each change says that it was made in the dashboard. A file that was edited since is left alone, with
-    the words of the verbs.
+async def test_rules_are_changed_in_a_terminal(site: Site) -> None:
+    """There a person sees the file and what it contradicts. The page has no button for them and refuses a
+    post; it dismisses what is only suggested, and undoes changes of their files, but none over a later edit.
     """
     site.learned("Use bun")
+    site.learned("Prefer short answers", soft=True)
+    with site.rules.journal.change() as draft:
+        draft.journal["signals"].append({
+            "id": "sig-20260101-001", "type": "correction", "content": "Answer in French", "severity": "high",
+            "status": "pending", "occurrences": 3, "first_seen": "2099-01-01", "last_seen": "2099-01-02",
+            "sightings": {}, "against": [],
+        })  # fmt: skip
+    before = await site.page()
+    waiting, in_use = before[WAITING], before[IN_USE]
+    assert f"in a terminal: reflectd reflect --dir {site.project}" in waiting["text"]
+    assert (labels(waiting), labels(in_use), labels(in_use, 1)) == (["dismiss"], [], [])
+    for route, name in (("approve", "sig-20260101-001"), ("approve", "rule-001"), ("forget", "rule-001")):
+        seen = known_as({"rule-001": "Use bun"}.get(name, "Answer in French"))
+        with pytest.raises(REFUSED, match=f"{name} is a rule: a terminal asks about it"):
+            await site.clicks(waiting, "dismiss", route=route, id=name, seen=seen)
+    assert await site.clicks(waiting, "dismiss") == "dismissed sig-20260101-001"
+    changes = (await site.page())[CHANGES]
+    assert cells(changes)[0][2] == "dismissed sig-20260101-001 (by dashboard)"
+    await site.clicks(changes, "undo")
+    assert len((await site.page())[WAITING]["rows"]) == 1
+    said = await site.clicks({"rows": changes["rows"][2:]}, "undo")
+    assert said.startswith("undo of change 1 (learned rule-001")
     found = await site.page()
-    assert await site.clicks(found[IN_USE], "archive") == "archived rule-001"
-    assert "(archived: " in (site.project / "CLAUDE.md").read_text()
-    after = await site.page()
-    assert (after[IN_USE]["rows"], labels(after[BACK])) == ([], [])
-    assert cells(after[CHANGES])[0][2] == "archived rule-001: no longer applies (by dashboard)"
-    assert (await site.clicks(after[CHANGES], "undo")).startswith("undo of change 2 (archived rule-001)")
-    found = await site.page()
-    assert [c[1] for c in cells(found[IN_USE])] == ["Use bun"]
-    assert (cells(found[CHANGES])[1][-1], labels(found[CHANGES], 1)) == ("undone", [])
+    assert [c[1] for c in cells(found[IN_USE])] == ["Prefer short answers"]
+    assert (cells(found[CHANGES])[-1][-1], labels(found[CHANGES], 4)) == ("undone", [])
     file = site.project / "CLAUDE.md"
-    file.write_text(file.read_text() + "\nMy own line.\n")
-    before = file.read_bytes()
-    with pytest.raises(REFUSED, match="was edited while you were asked: nothing was changed"):
-        await site.clicks(found[IN_USE], "archive")
+    file.write_text("My own line.\n")
     with pytest.raises(REFUSED, match="first by an edit that is not reflectd's: nothing was undone"):
         await site.clicks(found[CHANGES], "undo")
-    assert file.read_bytes() == before
-
-
-async def test_a_rule_of_somebody_else_is_only_shown(site: Site, tmp_path: Path) -> None:
-    """No button, and a refusal for whoever posts it."""
-    site.learned("Use bun")
-    theirs = tmp_path / "theirs"
-    theirs.mkdir()
-    (theirs / "CLAUDE.md").write_bytes((site.project / "CLAUDE.md").read_bytes())
-    found = (await site.page(directory=str(theirs)))[IN_USE]
-    assert cells(found)[0][3].endswith("somebody else's")
-    assert labels(found) == []
-    mine = (await site.page())[IN_USE]
-    with pytest.raises(REFUSED, match="is somebody else's"):
-        await site.clicks(mine, "archive", directory=str(theirs))
-
-
-def suggested(site: Site, *texts: str, against: tuple[str, ...] = ()) -> None:
-    """The person said each of these in three sessions. ``against``: rules that they contradict."""
-
-    with site.rules.journal.change() as draft:
-        for number, text in enumerate(texts, 1):
-            draft.journal["signals"].append({
-                "id": f"sig-20260101-{number:03d}", "type": "correction", "content": text, "severity": "high",
-                "status": "pending", "occurrences": 3, "first_seen": "2099-01-01", "last_seen": "2099-01-02",
-                "sightings": {}, "against": list(against),
-            })  # fmt: skip
-
-
-async def test_what_contradicts_a_rule_is_decided_in_a_terminal(site: Site) -> None:
-    """There a person chooses which of the two stays; the page says what contradicts it, and a post is
-    refused.
-    """
-    site.learned("Use bun")
-    suggested(site, "Never use bun", against=("rule-001",))
-    found = await site.page()
-    section = found[WAITING]
-    assert f"reflectd reflect --dir {site.project}" in section["text"]
-    assert "contradicts rule-001: 'Use bun'" in cells(section)[0][2]
-    assert labels(section) == ["dismiss"]
-    assert "you contradicted it 3 times" in cells(found[IN_USE])[0][3]
-    before = (site.project / "CLAUDE.md").read_bytes()
-    with pytest.raises(REFUSED, match="contradicts rule-001: 'Use bun'"):
-        await site.clicks(section, "dismiss", route="learn", file="CLAUDE.md", mark="-")
-    assert (site.project / "CLAUDE.md").read_bytes() == before
-
-
-async def test_a_suggestion_becomes_a_rule_with_a_click(site: Site) -> None:
-    """Asked before, with the text and the file; it is only what the page showed; it is taken back there."""
-    suggested(site, "Run the linter before each commit", "Answer in French")
-    section = (await site.page())[WAITING]
-    (yes, _) = section["rows"][0]["actions"]
-    assert "Run the linter before each commit" in yes["confirm"]
-    assert yes["body"]["file"] in yes["confirm"]
-    written = site.project / yes["body"]["file"]
-    written.write_text("# Mine\n")
-    for other, why in (
-        ({}, "was edited while you were asked"),
-        ({"seen": "another"}, "was edited while you were asked"),
-        ({"file": "ELSEWHERE.md"}, "by now: nothing was changed"),
-    ):
-        with pytest.raises(REFUSED, match=why):
-            await site.clicks(section, "make it a rule", **other)
-    assert written.read_text() == "# Mine\n"
-    assert (await site.clicks((await site.page())[WAITING], "make it a rule")).startswith("learned rule-001")
-    assert "Run the linter before each commit" in written.read_text()
-    said = await site.clicks((await site.page())[WAITING], "dismiss")
-    assert said == "dismissed sig-20260101-002"
-    found = await site.page()
-    assert found[WAITING]["rows"] == []
-    await site.clicks(found[CHANGES], "undo")
-    assert len((await site.page())[WAITING]["rows"]) == 1
-    with pytest.raises(REFUSED, match="is not there any more"):
-        await site.clicks(section, "make it a rule")
-    await site.clicks({"rows": found[CHANGES]["rows"][1:]}, "undo")
-    assert "linter" not in written.read_text()
+    assert file.read_text() == "My own line.\n"
 
 
 # --- lessons -------------------------------------------------------------------------------------------
@@ -339,14 +277,15 @@ async def test_what_can_not_be_meant_is_refused(site: Site, tmp_path: Path) -> N
     The home folder is no project, and the page says so.
     """
     site.learned("Use bun")
+    site.cloned("Use pathlib.")
     found = await site.page()
     for directory in ("work", "/a\0b", str(tmp_path / "gone")):
         with pytest.raises(REFUSED):
             await site.page(directory=directory)
         with pytest.raises(REFUSED):
-            await site.clicks(found[IN_USE], "archive", directory=directory)
+            await site.clicks(found[WAITING], "approve", directory=directory)
     with pytest.raises(REFUSED, match="name directory, id, seen"):
-        await site.clicks(found[IN_USE], "archive", seen=7)
+        await site.clicks(found[WAITING], "approve", seen=7)
     with pytest.raises(REFUSED, match="there is no change 99"):
         await site.clicks(found[CHANGES], "undo", change="r99")
     for wrong in ("99", "x1", "r-1"):

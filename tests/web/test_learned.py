@@ -79,8 +79,10 @@ async def fill(box: Sandbox) -> None:
     for text in (TEXT, "The linter runs before each commit."):
         await db.commit(tables.quarantine(project, "PROJECT CONTEXT", text, "s1", 1))
     repository = project_of(str(box.project))
-    said = ("Fix the parser", -0.6, "It failed.", "Start the database first.", "")
-    await Episodes(db).add(Episode("a" * 32, repository, *said, at=1))
+    for name, lesson in (("a", "Start the database first."), ("b", "Stop the workers first.")):
+        await Episodes(db).add(
+            Episode(name * 32, repository, "Fix the parser", -0.6, "It failed.", lesson, "", at=ord(name))
+        )
     db.close()
 
 
@@ -93,9 +95,9 @@ def test_what_an_agent_wrote_is_text(person: Person) -> None:
 
 def test_only_a_click_reaches_what_changes_files(person: Person) -> None:
     """The socket, which an agent's shell can reach, has no such routes; a cookie is needed."""
-    route, body = person.button("/do/learned/forget", "rule-003")
-    for name in ("learned/forget", "learned/undo", "learned/approve", "learned/learn"):
+    route, body = person.button("/do/learned/forget", "pat-003")
+    for name in ("learned/forget", "learned/undo", "learned/approve"):
         with pytest.raises(AssertionError, match="404"):
             call(person.box.socket, "POST", f"/v1/features/{name}", body)
     assert Browser(person.browser.port, "", "none=1").post(route, body).status == 403
-    assert "rule-003" in [r.id for r in rules_of(person.box).look().rows if r.active]
+    assert "pat-003" in rules_of(person.box).playbook.path.read_text()

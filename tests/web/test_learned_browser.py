@@ -77,19 +77,20 @@ def test_what_can_not_be_undone_is_asked_once_more(place: Place) -> None:
         assert "pat-003" not in rules_of(place.box).playbook.path.read_text()
 
 
-def test_a_rule_is_archived_and_brought_back_by_keys(place: Place) -> None:
-    """`x` in the row that has the focus archives; `u` in that of the change undoes it."""
+def test_what_was_learned_is_settled_by_keys(place: Place) -> None:
+    """`x` in the row that has the focus dismisses; `u` in that of a change undoes it."""
     with place.browser.visit() as visit:
         place.enter(visit)
         page = visit.page
-        rule = page.locator("section", has_text="In use").locator("tr", has_text="rule-002")
-        rule.focus()
+        waiting, in_use = (page.locator("section", has_text=title) for title in ("Waiting for you", "In use"))
+        lesson = waiting.locator("tr", has_text="Stop the workers first.")
+        lesson.focus()
         page.keyboard.press("x")
-        rule.wait_for(state="detached")
-        visit.page.get_by_role("status").get_by_text("archived rule-002").wait_for()
-        assert "rule-003" in page.evaluate("document.activeElement.textContent"), "what came in its place"
-        change = page.locator("tr", has_text="archived rule-002")
-        change.first.focus()
+        lesson.wait_for(state="detached")
+        page.get_by_role("status").get_by_text("dismissed bbbb").wait_for()
+        assert "Start the database" in page.evaluate("document.activeElement.textContent"), "what came there"
+        rule, change = (part.locator("tr", has_text="rule-003") for part in (in_use, page))
+        change.last.focus()
         page.keyboard.press("u")
-        rule.wait_for()
-        assert "rule-002" in [r.id for r in rules_of(place.box).look().rows if r.active]
+        rule.wait_for(state="detached")
+        assert "rule-003" not in [r.id for r in rules_of(place.box).look().rows if r.active]
