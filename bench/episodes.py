@@ -107,9 +107,9 @@ async def _size(table: Table, size: int) -> None:
 
 
 async def _timed(store: Episodes, texts: _Texts, projects: list[str] | None) -> float:
-    words, vector = texts.asked()
+    vector = texts.vector()
     began = time.perf_counter()
-    await store.search(words, vector, projects, 50)
+    await store.search(vector, projects, 50)
     return 1000 * (time.perf_counter() - began)
 
 
@@ -130,15 +130,12 @@ class _Texts:
             reflection="",
             at=number,
         )
-        return episode, self._vector()
-
-    def asked(self) -> tuple[str, Vector]:
-        return self._words(15), self._vector()
+        return episode, self.vector()
 
     def _words(self, count: int) -> str:
         return " ".join(f"w{int(self._rng.paretovariate(0.6)) % 50_000}x" for _ in range(count))
 
-    def _vector(self) -> Vector:
+    def vector(self) -> Vector:
         centre, at = self._rng.choice(self._centres), self._rng.randrange(len(self._noise) - DIMENSIONS)
         row = [a + b for a, b in zip(centre, self._noise[at : at + DIMENSIONS], strict=True)]
         length = hypot(*row)

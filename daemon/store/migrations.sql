@@ -345,3 +345,12 @@ DROP TABLE learned_writes;
 -- migration 0019_no_look_backs_of_the_past
 -- past sessions are not learned from any more, so nobody asks which ones were
 DROP TABLE lookbacks;
+
+-- migration 0020_only_vectors_of_episodes
+-- lessons are few enough to be compared by their words without an index; a verdict says once what became of one
+DROP TRIGGER episode_gone;
+CREATE TRIGGER episode_gone AFTER DELETE ON episode_memory BEGIN
+    DELETE FROM episode_vectors WHERE episode = OLD.key;
+END;
+DROP TABLE episode_words;
+DROP TABLE episode_uses;

@@ -113,7 +113,7 @@ async def tell_a_story(folder: Path) -> Path:
     )
     episodes = Episodes(sim.daemon.db)
     await episodes.add(rich(1), vector(0))
-    await episodes.count([hexed(1)], "ses_a", now, "given")
+    await episodes.count([hexed(1)], now, "given")
     await sim.daemon.db.commit(
         ("INSERT INTO forgotten_episodes VALUES ('e')", [()]),
         ("INSERT INTO shared_reader VALUES ('me')", [()]),

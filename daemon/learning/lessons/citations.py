@@ -39,7 +39,6 @@ def cites(text: str, folder: str, before: int = 0) -> tuple[str, ...]:
 
 
 def stand(names: Iterable[str], folders: Iterable[str]) -> bool:
-    """Says whether each of these names is in one of the folders."""
     roots = [folder for folder in folders if folder]
     return all(any(is_there(root, name) for root in roots) for name in names)
 

@@ -202,7 +202,7 @@ def _used(e: Episode) -> int:
     return max(e.at, e.last)
 
 
-def _rank(e: Episode) -> tuple[int, int, int, int, str]:
-    """The more useful, the larger: state, verdicts after it, how often it was given, age."""
+def _rank(e: Episode) -> tuple[int, bool, int, int, int, str]:
+    """The more useful, the larger: state, proof, verdicts after it, how often it was given, age."""
     state = ("dismissed", "quarantined", "confirmed").index(e.state)
-    return state, e.helped - e.failed, e.given, _used(e), e.id
+    return state, state == 1 and e.proof != "", e.helped - e.failed, e.given, _used(e), e.id

@@ -45,7 +45,7 @@ from .episodes import DAY_MS, LONGEST, SIMILAR, TOP_K, Episode, brought, checked
 from .questions import EVALUATION, REFLEXION, Failure, failure, identity, reflection, should_reflect
 from .repositories import project_of
 from .shared import SharedLessons
-from .store import Episodes, forget_uses
+from .store import Episodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -109,8 +109,6 @@ class Project(Struct):
 
 
 class Add(Struct):
-    """An episode of a program or a person."""
-
     query: Text
     reflection: Text
     reward: float
@@ -126,15 +124,11 @@ class Take(Struct):
 
 
 class Settle(Struct):
-    """Says whether these lessons count from now on."""
-
     ids: Annotated[list[str], Meta(min_length=1, max_length=MOST)]
     yes: bool
 
 
 class Withdraw(Struct):
-    """A verdict of this session was wrong."""
-
     session: Text
 
 
@@ -226,10 +220,9 @@ class Memory(Feature):
         world = self._world
         if not world.settings.memory.enabled:
             return {}
-        episodes: dict[str, int] = {}
-        unproven = 0
+        episodes, unproven = dict[str, int](), 0
         with suppress(Unavailable):
-            episodes, unproven = self.store.counts(), self.store.unproven()
+            episodes, unproven = self.store.counts()
         return {
             "enabled": True,
             "episodes": episodes,
@@ -245,8 +238,7 @@ class Memory(Feature):
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
         """Failures that lapsed; and a minute after each start the memory is kept in order."""
-        lapsed = tables.lapse("jobs", _LAPSED, now_ms - KEEP_DAYS * DAY_MS, "memory.lapsed", _FOLDER)
-        statements = [*lapsed, forget_uses(now_ms)]
+        statements = tables.lapse("jobs", _LAPSED, now_ms - KEEP_DAYS * DAY_MS, "memory.lapsed", _FOLDER)
         if self._world.settings.memory.enabled and not self._begun:
             due = self._world.clock.now_ms() + TIDY_AFTER_MS
             tidy = self._jobs.statement(TIDY, "", lane=UPKEEP, due_ms=due)
@@ -255,7 +247,6 @@ class Memory(Feature):
         return statements
 
     async def work(self, job: Job) -> None:
-        """Do the next steps. Raises ``Unavailable`` when the database can't be written."""
         steps = {REFLECT: self._reflect, TIDY: self._tidy, SHARE: self._exchange}
         await steps[job.kind](job)
 
@@ -271,7 +262,6 @@ class Memory(Feature):
     # --- routes -------------------------------------------------------------------------------------
 
     def routes(self) -> Sequence[Route]:
-        """For `reflectd memory`, MCP and the library."""
         return (
             route("GET", "search", Search, self.search),
             route("GET", "stats", Project, self.stats),
@@ -288,7 +278,7 @@ class Memory(Feature):
         vector = await self._vectors.one(asked.query)
         near: list[Episode] = []
         if vector is not None:
-            near = await self.store.search(asked.query, vector, [project], MOST_FOUND)
+            near = await self.store.search(vector, [project], MOST_FOUND)
         found = [e for e in near if (e.similarity or 0) > asked.min_similarity and not refusal(e.lesson)]
         return {
             "project": project,
@@ -300,8 +290,9 @@ class Memory(Feature):
         """How many episodes, by state; ``chooses``: whether there is a model that chooses among them."""
         projects = [await asyncio.to_thread(project_of, asked.directory)] if asked.directory else None
         calls = self._world.calls
+        episodes, _ = await asyncio.to_thread(self.store.counts, projects)
         return {
-            "episodes": await asyncio.to_thread(self.store.counts, projects),
+            "episodes": episodes,
             "enabled": self._world.settings.memory.enabled,
             "threshold": self._world.settings.memory.threshold,
             "chooses": any(map(calls.models, calls.judges)),
@@ -353,7 +344,6 @@ class Memory(Feature):
         return {"new": len(new), "known": len(known), "refused": refused}
 
     async def settle(self, asked: Settle) -> Json:
-        """A person's word on lessons."""
         found = await self.store.get(asked.ids)
         for e in found if asked.yes else []:
             if why := refusal(e.lesson):
@@ -546,7 +536,6 @@ def _visible(text: str) -> str:
 
 
 def author() -> str:
-    """The name of this person, for others."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a process without a user in the machine's list

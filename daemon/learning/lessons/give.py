@@ -9,9 +9,11 @@ refused, with all that the lesson cites still there. Of them the fast model choo
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -24,13 +26,13 @@ from ...engine.offering import ACTION
 from ...files.safe import write_atomic
 from ...store import injections
 from .citations import stand
-from .episodes import may_show
+from .episodes import LONGEST, may_show
 from .questions import MARK, SAID, SHOWN, named_by, should_reflect, which_lessons
 from .repositories import project_of
 from .store import Episodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ...core.offers import Moment
     from ...core.session import Session
@@ -43,10 +45,10 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "lessons"
 KEPT_S: Final = 7 * 86_400  # a mark
-FEW: Final = 5 * SHOWN
-"""Of a project with fewer episodes all are looked at; of one with more those that a search finds."""
+LOOKED_AT: Final = 1_000  # the newest lessons of a project
 ANSWER_S: Final = 30.0
 SESSIONS_KEPT: Final = 1_000
+_WORD: Final = re.compile(r"\w+")
 
 
 class GiveLessons(Feature):
@@ -66,24 +68,20 @@ class GiveLessons(Feature):
         there are, else the nearest to the text by meaning and, where vectors are missing, by words. Their
         cites are in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
-        where = [project]
+        every = await self._store.page([project], limit=LOOKED_AT)
 
-        def usable(episodes: Iterable[Episode]) -> list[Episode]:
-            return [e for e in episodes if e.id not in given and may_show(e, project)]
+        def usable() -> list[Episode]:
+            found = [e for e in every if e.id not in given and may_show(e, project)]
+            return by_words(text, found) if len(found) > SHOWN else found
 
-        newest = await self._store.page(where, limit=FEW)
-        found = usable(newest)
-        if len(found) > SHOWN or len(newest) == FEW:
-            vector = await self._world.embeddings.one(text)
-            found = []
-            for by in [vector, None] if vector is not None else [None]:
-                if len(found) < SHOWN:
-                    known = {e.id for e in found}
-                    near = await self._store.search(text, by, where, FEW)
-                    found += [e for e in usable(near) if e.id not in known]
+        found = await asyncio.to_thread(usable)
+        if len(found) > SHOWN and (vector := await self._world.embeddings.one(text)) is not None:
+            near = [e.id for e in await self._store.search(vector, [project], len(every))]
+            ranks = {id_: rank for rank, id_ in enumerate(near)}
+            found.sort(key=lambda e: ranks.get(e.id, len(ranks)))
         top = str(Path(project).parent) if Path(project).name == ".git" else project
-        standing = [e for e in found if await asyncio.to_thread(stand, e.cites, (directory, top))]
-        return standing[:SHOWN]
+        standing = (e for e in found if stand(e.cites, (directory, top)))
+        return await asyncio.to_thread(lambda: list(islice(standing, SHOWN)))
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
         """The first verdict after lessons were given says whether they helped."""
@@ -107,7 +105,7 @@ class GiveLessons(Feature):
     async def _counted(self, ids: Collection[str], session: str, outcome: Outcome) -> None:
         """Count an outcome of these lessons. One that can't be counted is not."""
         try:
-            await self._store.count(ids, session, self._world.clock.now_ms(), outcome)
+            await self._store.count(ids, self._world.clock.now_ms(), outcome)
         except Unavailable as e:
             self._world.log.info("not counted", session=session, outcome=outcome, error=str(e))
 
@@ -188,6 +186,18 @@ class GiveLessons(Feature):
             await asyncio.to_thread(lambda: mark(state_dir, s.id, waits=bool(self._chosen.get(s.id))))
         except Unavailable as e:
             self._world.log.info("no mark for hooks", session=s.id, error=str(e))
+
+
+def by_words(text: str, episodes: Sequence[Episode]) -> list[Episode]:
+    """Those first that share the most words with the text; the rarer a word, the more it counts."""
+
+    def words(said: str) -> set[str]:
+        return set(_WORD.findall(said[:LONGEST].casefold()))
+
+    asked = words(text)
+    shared = {e.id: asked & words(f"{e.lesson} {e.query}") for e in episodes}
+    often = Counter(word for both in shared.values() for word in both)
+    return sorted(episodes, key=lambda e: -sum(1 / often[word] for word in shared[e.id]))
 
 
 def mark(state_dir: Path, session: str, *, waits: bool) -> None:

@@ -203,11 +203,7 @@ def should_reflect(reward: float | None, threshold: float = THRESHOLD) -> bool:
 
 def _case(query: str, context: Sequence[str], answer: str) -> dict[str, str]:
     lines = "\n".join(f"  {i}. {text}" for i, text in enumerate(context, 1))
-    return {
-        "query": query,
-        "context": f"\n{lines}" if lines else NO_CONTEXT,
-        "answer": answer or NO_ANSWER,
-    }
+    return {"query": query, "context": f"\n{lines}" if lines else NO_CONTEXT, "answer": answer or NO_ANSWER}
 
 
 # --- the task that ended badly ----------------------------------------------------------------------

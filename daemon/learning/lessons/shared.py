@@ -1,4 +1,4 @@
-"""Lessons that several people share through a PostgreSQL with pgvector; off unless ``store.url_file`` is set.
+"""Lessons that several people share through a PostgreSQL; off unless ``store.url_file`` is set.
 
 The daemon's own database is the store; the server is where copies pass. ``sync`` of a project writes what was
 learned here, takes back what is dismissed or forgotten here, and copies what others learned in the same
@@ -63,9 +63,7 @@ TABLES: Final = (
         {", ".join(f"{name} TEXT NOT NULL" for name in (*_TEXTS[1:], "owner", "repository"))},
         reward DOUBLE PRECISION NOT NULL,
         at BIGINT NOT NULL,
-        withdrawn BOOLEAN NOT NULL DEFAULT false,
-        model TEXT,
-        embedding vector
+        withdrawn BOOLEAN NOT NULL DEFAULT false
     )
     """,
     "CREATE INDEX ON episode_memory (repository, at, id)",
@@ -156,19 +154,12 @@ class SharedLessons:
         )
         known = {id_ for (id_,) in await _all(c, f"SELECT id FROM episode_memory WHERE {_MINE}", about)}
         new = [e for e in own if e.state != "dismissed" and e.id not in known]
-        vectors = await self._store.vectors([e.id for e in new])
-        names = (*_NAMES, "repository", "model", "embedding")
-        rows = []
-        for e in new:
-            vector = vectors.get(e.id)
-            numbers = None if vector is None else f"[{','.join(map(repr, vector.row))}]"
-            more = {"model": None if vector is None else vector.model, "embedding": numbers}
-            rows.append(about | values(replace(e, author=e.author or self._author)) | more)
+        names = (*_NAMES, "repository")
         async with c.cursor() as cursor:
             await cursor.executemany(
                 f"INSERT INTO episode_memory ({', '.join(names)}, owner) "
                 f"VALUES ({', '.join(f'%({name})s' for name in names)}, %(me)s) ON CONFLICT (id) DO NOTHING",
-                rows,
+                [about | values(replace(e, author=e.author or self._author)) for e in new],
             )
 
     async def _me(self) -> str:
@@ -213,24 +204,20 @@ def _copies(rows: Sequence[Sequence[Any]], project: str) -> list[Episode]:
 
 
 async def _set_up(c: AsyncConnection[Any], name: str) -> None:
-    """One daemon at a time; the others wait and find it done. A role that may not make the schema or the
-    extension is told who must.
+    """One daemon at a time; the others wait and find it done. A role that may not make the schema is told who
+    must.
     """
     import psycopg
 
     await c.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    for what, there in (
-        ("EXTENSION vector", "SELECT 1 FROM pg_extension WHERE extname = 'vector'"),
-        ("SCHEMA reflectd", "SELECT 1 FROM pg_namespace WHERE nspname = 'reflectd'"),
-    ):
-        if not await _all(c, there):
-            try:
-                await c.execute(f"CREATE {what}")
-            except psycopg.Error as error:
-                raise Unavailable(
-                    f"{name} lacks {what}, and it can't be made: {_first(error)}. "
-                    f"Let the database's owner run: CREATE {what}"
-                ) from None
+    if not await _all(c, "SELECT 1 FROM pg_namespace WHERE nspname = 'reflectd'"):
+        try:
+            await c.execute("CREATE SCHEMA reflectd")
+        except psycopg.Error as error:
+            raise Unavailable(
+                f"{name} lacks the schema reflectd, and it can't be made: {_first(error)}. "
+                "Let the database's owner run: CREATE SCHEMA reflectd"
+            ) from None
     await c.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at TIMESTAMPTZ)")
     ((newest,),) = await _all(c, "SELECT max(name) FROM migrations")
     if newest is not None and newest > VERSION:

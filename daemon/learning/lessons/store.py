@@ -1,9 +1,8 @@
-"""The table ``episode_memory`` in the daemon's database (AC-2.6.3), with the words and vectors of its tasks.
+"""The table ``episode_memory`` in the daemon's database (AC-2.6.3), with the vectors of its tasks.
 
 Writes go through the database's one writer; what was learned is stored durably. Reads have a connection of
-their own in a thread, so that a long search does not hold up the loop. A search by meaning compares the
-vectors of the newest ``COMPARED`` episodes of its projects. A damaged index of words is made anew once. Lists
-are JSON texts; one that can't be read any more is empty.
+their own in a thread, so that a long search does not hold up the loop. A search compares the vectors of the
+newest ``COMPARED`` episodes of its projects. Lists are JSON texts; one that can't be read any more is empty.
 """
 
 from __future__ import annotations
@@ -16,27 +15,22 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
-from ...core.errors import Unavailable
 from ...store.db import ConflictError
 from ...store.readonly import ReadOnly
-from ...store.retention import old
-from ..embed.vectors import Vector
-from .episodes import COUNTS, DAY_MS, Episode, State
+from .episodes import COUNTS, Episode, State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ...store.db import Database, Row, Statement
     from ...store.readonly import Reads
+    from ..embed.vectors import Vector
     from .episodes import Outcome
 
 STATES: Final[tuple[State, ...]] = get_args(State)
 COLUMNS: Final = tuple(f for f in Episode.__struct_fields__ if f not in {*COUNTS, "similarity"})
 LISTS: Final = frozenset({"triggers", "cites", "files"})
-USES_DAYS: Final = 90
-"""So long it is remembered which sessions an episode was counted for. The counts themselves stay."""
 COMPARED: Final = 10_000  # in pure Python about a tenth of a second
-ASKED: Final = 200  # words of one search
 _ALL: Final = ", ".join(f"e.{name}" for name in (*COLUMNS, *COUNTS))
 _THESE: Final = "id IN (SELECT value FROM json_each(?))"
 _HERE: Final = "(?1 IS NULL OR e.project IN (SELECT value FROM json_each(?1)))"
@@ -57,10 +51,6 @@ class Episodes:
             (
                 f"INSERT INTO episode_memory ({names}) VALUES ({', '.join('?' * len(COLUMNS))})",
                 [(*values(episode).values(),)],
-            ),
-            (
-                "INSERT INTO episode_words (rowid, terms) SELECT key, ? FROM episode_memory WHERE id = ?",
-                [(plain(f"{episode.query}\n{episode.lesson}"), plain(episode.id))],
             ),
             _vectors({} if vector is None else {episode.id: vector}),
         ]
@@ -89,59 +79,19 @@ class Episodes:
         )
         return await self._select(where, _json(projects), state, plain(after), limit=limit)
 
-    async def search(
-        self,
-        words: str,
-        vector: Vector | None,
-        projects: Collection[str] | None,
-        limit: int,
-    ) -> list[Episode]:
-        """The nearest by vector, of the same model only; without one the best by words. Nothing dismissed,
-        and nothing of others that waits.
-        """
-        here = _json(projects)
-        if vector is not None:
-            return await asyncio.to_thread(self._near, vector, here, limit)
-        terms = list(dict.fromkeys(plain(words).replace('"', " ").split()))[:ASKED]
-        if not terms:
-            return []
-        asked = (
-            f"SELECT {_ALL} FROM episode_words CROSS JOIN episode_memory AS e ON e.key = episode_words.rowid "
-            f"WHERE {_WANTED} AND episode_words MATCH ?2 ORDER BY bm25(episode_words), e.id LIMIT ?3",
-            here,
-            " OR ".join(f'"{term}"' for term in terms),
-            limit,
-        )
-        try:
-            rows = await self._read(*asked)
-        except Unavailable as e:
-            if "malformed" not in str(e):
-                raise
-            await self._db.commit(("INSERT INTO episode_words (episode_words) VALUES ('rebuild')", [()]))
-            rows = await self._read(*asked)
-        return [_episode(row) for row in rows]
+    async def search(self, vector: Vector, projects: Collection[str] | None, limit: int) -> list[Episode]:
+        """The nearest by vector, of the same model only; nothing dismissed, nothing of others that waits."""
+        return await asyncio.to_thread(self._near, vector, _json(projects), limit)
 
     async def settle(self, ids: Collection[str], state: State) -> int:
         """How many are in that state now that were not."""
         put = f"UPDATE episode_memory SET state = ? WHERE state != ? AND {_THESE}"
         return await self._db.commit((put, [(state, state, _json(ids))]), durable=True)
 
-    async def count(self, ids: Collection[str], session: str, at: int, outcome: Outcome) -> None:
-        """Count an outcome of these, once for each session."""
-        rows = [(plain(session), outcome, at, plain(id_)) for id_ in ids]
-        await self._db.commit(
-            (
-                f"UPDATE episode_memory SET {outcome} = {outcome} + 1, last = max(last, ?3) WHERE id = ?4 "
-                "AND NOT EXISTS "
-                "(SELECT 1 FROM episode_uses WHERE episode = key AND session = ?1 AND outcome = ?2)",
-                rows,
-            ),
-            (
-                "INSERT OR IGNORE INTO episode_uses (episode, session, outcome, at) "
-                "SELECT key, ?1, ?2, ?3 FROM episode_memory WHERE id = ?4",
-                rows,
-            ),
-        )
+    async def count(self, ids: Collection[str], at: int, outcome: Outcome) -> None:
+        """Count an outcome of these."""
+        put = f"UPDATE episode_memory SET {outcome} = {outcome} + 1, last = max(last, ?) WHERE id = ?"
+        await self._db.commit((put, [(at, plain(id_)) for id_ in ids]))
 
     async def forget(self, ids: Collection[str]) -> None:
         """Delete them for good, and note that for a shared store; copies of others are dismissed, so that
@@ -159,31 +109,20 @@ class Episodes:
         without = "NOT EXISTS (SELECT 1 FROM episode_vectors WHERE episode = e.key AND model = ?)"
         return await self._select(without, model, limit=limit)
 
-    async def vectors(self, ids: Collection[str]) -> dict[str, Vector]:
-        """Those of these ids that have one."""
-        rows = await self._read(
-            "SELECT id, model, data FROM episode_memory JOIN episode_vectors ON episode = key "
-            f"WHERE {_THESE}",
-            _json(ids),
-        )
-        return {id_: Vector(model, data) for id_, model, data in rows}
-
     async def embed(self, vectors: Mapping[str, Vector]) -> None:
         """Store the vectors of these ids. An earlier vector, of any model, is replaced."""
         await self._db.commit(_vectors(vectors))
 
-    def counts(self, projects: Collection[str] | None = None) -> dict[str, int]:
-        """How many in each state, in these projects or in all. Blocks."""
-        sql = f"SELECT state, count(*) FROM episode_memory AS e WHERE {_HERE} GROUP BY state"
+    def counts(self, projects: Collection[str] | None = None) -> tuple[dict[str, int], int]:
+        """How many in each state, in these projects or in all; and of them those that wait for a person's
+        word. Blocks.
+        """
+        unproven = "total(state = 'quarantined' AND proof = '')"
+        sql = f"SELECT state, count(*), {unproven} FROM episode_memory AS e WHERE {_HERE} GROUP BY state"
         with ReadOnly(self._db.path) as db:
             rows = db.read(sql, (_json(projects),))
-        return dict.fromkeys(STATES, 0) | {state: count for state, count in rows if state in STATES}
-
-    def unproven(self) -> int:
-        """How many wait for a person's word. Blocks."""
-        sql = "SELECT count(*) FROM episode_memory WHERE state = 'quarantined' AND proof = ''"
-        with ReadOnly(self._db.path) as db:
-            return int(db.read(sql)[0][0])
+        numbers = {state: count for state, count, _ in rows if state in STATES}
+        return dict.fromkeys(STATES, 0) | numbers, int(sum(n for *_, n in rows))
 
     async def _select(self, where: str, *parameters: Any, limit: int = -1) -> list[Episode]:  # noqa: ANN401
         newest = f"ORDER BY e.at DESC, e.id DESC LIMIT {limit}"
@@ -220,11 +159,6 @@ def every(db: Reads, project: str) -> list[Episode]:
     """All of a project, newest first, for our own commands and the page."""
     sql = f"SELECT {_ALL} FROM episode_memory AS e WHERE project = ? ORDER BY e.at DESC, e.id DESC"
     return [_episode(row) for row in db.read(sql, (project,))]
-
-
-def forget_uses(now: int) -> Statement:
-    """Which sessions were counted is forgotten when that is long ago."""
-    return (f"DELETE FROM episode_uses WHERE {old('episode_uses')}", [(now - USES_DAYS * DAY_MS,)])
 
 
 def plain(text: str) -> str:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from daemon import config
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.feature import Memory
 from daemon.learning.lessons.give import FOLDER, GiveLessons
 from daemon.learning.lessons.questions import MARK as HEADING
-from daemon.store import ledger
-from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.hosts.claude_code_sim import ClaudeSim, Heard
-from tests.support.hosts.opencode_sim import SimDaemon
+from tests.learning.site import LearningSite, context
+from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,22 +24,19 @@ LESSON = "The parser tests need the fixture that the generator writes; run that 
 GIVEN = f"{HEADING}\nPast experience from similar query suggests: {LESSON}"
 FIRST = {"lessons": [1]}
 NONE: dict[str, Any] = {"lessons": []}
+BAD: dict[str, Any] = {
+    "complete": False,
+    "severity": "HIGH",
+    "feedback": "The tests fail.",
+    "missing": [{"text": "The tests of the parser fail.", "cites": "the parser"}],
+}
+FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
 
 
-class Site:
+class Site(LearningSite):
     """A daemon with a store of episodes, and sessions of Claude Code in one project."""
 
-    def __init__(self, folder: Path, text: str = ON) -> None:
-        self.clock, self.llm = FakeClock(), ScriptedLLM()
-        self.project = folder / "work"
-        self.project.mkdir(exist_ok=True)
-        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
-
-    async def start(self, *, earned: int = 1_000_000) -> None:
-        """The daemon, when judging has used so many tokens already: learning may cost a share of that."""
-        await self.sim.start()
-        entry = ledger.Entry(self.clock.ms - 2 * 86_400_000, "judge", "x", "p", "m", earned, 0, None, 1, "ok")
-        await self.sim.daemon.db.commit(ledger.add(entry))
+    usual, rounds = ON, 3
 
     @property
     def memory(self) -> Memory:
@@ -66,18 +60,7 @@ class Site:
     ) -> str:
         """One more episode; its id."""
         project = str(self.project)
-        e = Episode(
-            name * 32,
-            project,
-            query,
-            -0.6,
-            "It failed.",
-            lesson,
-            "",
-            state,
-            cites=cites,
-            at=1,
-        )
+        e = Episode(name * 32, project, query, -0.6, "It failed.", lesson, "", state, cites=cites, at=1)
         assert await self.memory.store.add(e)
         return e.id
 
@@ -107,12 +90,24 @@ class Site:
         """Whether this session's hook asks at tool calls."""
         return (self.sim.folder / "state" / FOLDER / c.session).exists()
 
+    async def fails(self, name: str, task: str = TASK, tools: Any = FAILED) -> ClaudeSim:
+        """A session whose turn is judged to be bad."""
+        c = ClaudeSim(self.sim.daemon, self.clock, self.project, name)
+        await c.start()
+        self.llm.add(BAD)
+        await c.types(task)
+        await c.works("All done.", tools=tools)
+        await self.sim.settle()
+        return c
 
-def context(heard: Heard) -> str:
-    """The additional context of an answer, beside which nothing may stand for the agent."""
-    output = heard.json.get("hookSpecificOutput") if heard.status == 200 else None
-    if output is None:
-        return ""
-    assert set(output) == {"hookEventName", "additionalContext"}, "never a decision"
-    text: str = output["additionalContext"]
-    return text
+    async def closes(
+        self, c: ClaudeSim, *says: dict[str, Any] | str | Exception, then: str = "What is in this folder?"
+    ) -> None:
+        """The person begins another task, and what the model says of the one that is over."""
+        self.llm.add(*says)
+        await c.types(then)
+        await self.sim.settle()
+        await self.looks()
+
+    async def episodes(self) -> list[Episode]:
+        return await self.memory.store.page(None)

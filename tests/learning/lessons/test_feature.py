@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,86 +15,18 @@ from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.repositories import project_of
 from daemon.testing import FakeClock
 from tests.learning.lessons.rows import hexed
-from tests.learning.lessons.site import TASK
-from tests.learning.lessons.site import Site as RememberingSite
+from tests.learning.lessons.site import BAD, FAILED, TASK, Site
 from tests.learning.lessons.test_shared import Person
+from tests.learning.site import COMPLETE
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 from tests.support.machine.held import Held
 from tests.support.machine.postgres import Postgres
 
-COMPLETE = {"complete": True, "severity": "NONE"}
-BAD: dict[str, Any] = {
-    "complete": False,
-    "severity": "HIGH",
-    "feedback": "The tests fail.",
-    "missing": [{"text": "The tests of the parser fail.", "cites": "the parser"}],
-}
 PROBLEM = "The agent said it was done while the tests failed."
 LESSON = "The parser's tests need the fixture file in tests/data; run them before the work counts as done."
 SAID = f"Problem: {PROBLEM}\nLesson: {LESSON}"
 ON = "[memory]\nenabled = true\n[judge]\nmax_attempts = 1\n[offer]\nenabled = false\n"
 AT_PROMPT = "[memory]\nenabled = true\nprompt_ms = 5000\n[judge]\nmax_attempts = 1\n"
-FAILED = (write("a.py"), bash("pytest -q tests/parser", 1, "E   ParserError: no fixture\n1 failed in 0.1s"))
-
-
-class Site(RememberingSite):
-    """A daemon that draws lessons, and sessions of Claude Code in one project."""
-
-    def __init__(self, folder: Path, text: str = ON) -> None:
-        super().__init__(folder, text)
-
-    async def start(self, *, earned: int = 1_000_000) -> None:
-        await super().start(earned=earned)
-        self.sim.daemon.world.calls.sleep = at_once
-
-    async def fails(self, name: str, task: str = TASK, tools: Any = FAILED) -> ClaudeSim:
-        """A session whose turn is judged to be bad."""
-        c = ClaudeSim(self.sim.daemon, self.clock, self.project, name)
-        await c.start()
-        self.llm.add(BAD)
-        await c.types(task)
-        await c.works("All done.", tools=tools)
-        await self.sim.settle()
-        return c
-
-    async def closes(
-        self, c: ClaudeSim, *says: dict[str, Any] | str | Exception, then: str = "What is in this folder?"
-    ) -> None:
-        """The person begins another task, and what the model says of the one that is over."""
-        self.llm.add(*says)
-        await c.types(then)
-        await self.sim.settle()
-        await self.looks()
-
-    async def looks(self, seconds: float = 2.0) -> None:
-        """Time passes, and what is due is done."""
-        for _ in range(3):
-            await self.sim.later(seconds)
-            for _ in range(400):
-                if not self.sim.daemon.engine.jobs._lanes:
-                    break
-                await asyncio.sleep(0.005)
-
-    async def episodes(self) -> list[Episode]:
-        return await self.memory.store.page(None)
-
-    def purposes(self) -> list[str]:
-        return [p.purpose for p in self.llm.prompts if p.purpose != "judge"]
-
-
-async def at_once(seconds: float) -> None:
-    """The pause between two tries, without waiting."""
-    del seconds
-    await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
-    """With the settings of the test."""
-    found = Site(tmp_path, getattr(request, "param", ON))
-    await found.start()
-    yield found
-    await found.sim.stop()
 
 
 @pytest.mark.shows("AC-2.6.1", "AC-2.6.2", "AC-2.6.3", "SUBTASK-2.1", "SUBTASK-2.2")
@@ -339,7 +270,7 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     tmp_path: Path, step: str, stored: bool
 ) -> None:
     """Wherever the daemon dies, there is one episode, and the model is asked again at most once."""
-    site = Site(tmp_path)
+    site = Site(tmp_path, ON)
     await site.start()
     c = await site.fails("s1")
     await c.types("What is in this folder?")
@@ -361,7 +292,7 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
 @pytest.mark.shows("I44")
 async def test_what_waits_for_seven_days_lapses(tmp_path: Path) -> None:
     """Without money nothing is asked; a failure that waits too long goes, and is counted."""
-    site = Site(tmp_path)
+    site = Site(tmp_path, ON)
     await site.start(earned=0)
     await site.closes(await site.fails("s1"))
     status = site.memory.status()
@@ -403,8 +334,8 @@ async def test_what_failed_again_and_what_is_too_much_goes(
     store = site.memory.store
     for i in range(15):
         await store.add(plain_episode(i))
-    for session in ("s1", "s2"):
-        await store.count([f"{14:032x}"], session, 1, "failed")
+    for _ in range(2):
+        await store.count([f"{14:032x}"], 1, "failed")
     await site.looks(61)
     left = {e.id: e.state for e in await store.page(None)}
     assert left[f"{14:032x}"] == "dismissed"

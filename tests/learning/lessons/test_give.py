@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,22 +26,13 @@ from daemon.learning.texts import has_hidden
 from daemon.store import injections
 from tests.learning.lessons.rows import vector
 from tests.learning.lessons.site import FIRST, GIVEN, LESSON, NONE, ON, TASK, Site
+from tests.learning.site import COMPLETE
 from tests.support.hosts.opencode_sim import SimHost
 
 if TYPE_CHECKING:
     from daemon.engine.hosts.host import Instance
 
-COMPLETE = {"complete": True, "severity": "NONE"}
 SOON = "[memory]\nenabled = true\nprompt_ms = 30\n"
-
-
-@pytest.fixture
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
-    """With the settings of the test."""
-    found = Site(tmp_path, getattr(request, "param", ON))
-    await found.start()
-    yield found
-    await found.sim.stop()
 
 
 @pytest.mark.shows("AC-2.6.4", "SUBTASK-3.2")
@@ -69,7 +60,9 @@ async def test_a_task_has_the_lesson_that_the_model_names_once(site: Site) -> No
 
 @pytest.mark.parametrize("site", [SOON], indirect=True)
 async def test_a_late_answer_comes_with_the_first_tool_result(site: Site) -> None:
-    """The prompt does not wait for it. Hooks ask at tool calls until it is given, and not before or after."""
+    """The prompt does not wait for it. Hooks ask at tool calls until it is given, and not before or after;
+    what waits for a session that ended is given to nobody.
+    """
     await site.knows()
     site.llm.hold = asyncio.Event()
     c = await site.session()
@@ -85,6 +78,15 @@ async def test_a_late_answer_comes_with_the_first_tool_result(site: Site) -> Non
     assert await site.acts(c) == "", "once a session"
     noted = injections.given(site.sim.daemon.db, c.session)
     assert [f"{g.heading}\n{g.text}" for g in noted] == [GIVEN]
+    site.llm.hold = asyncio.Event()
+    other = await site.session("s2")
+    assert await site.asked(other, TASK, FIRST) == ""
+    site.llm.hold.set()
+    await site.sim.settle()
+    assert site.mark(other)
+    await other.hook("SessionEnd", reason="other")
+    await site.sim.settle()
+    assert not site.mark(other)
 
 
 @pytest.mark.parametrize("site", [SOON], indirect=True)
@@ -124,21 +126,6 @@ async def test_without_money_nothing_is_asked(tmp_path: Path) -> None:
     assert await site.asked(await site.session(), TASK) == ""
     assert site.questions() == []
     await site.sim.stop()
-
-
-@pytest.mark.parametrize("site", [SOON], indirect=True)
-async def test_a_mark_goes_with_the_session(site: Site) -> None:
-    """A lesson that waits for a session that ended is given to nobody."""
-    await site.knows()
-    site.llm.hold = asyncio.Event()
-    c = await site.session()
-    assert await site.asked(c, TASK, FIRST) == ""
-    site.llm.hold.set()
-    await site.sim.settle()
-    assert site.mark(c)
-    await c.hook("SessionEnd", reason="other")
-    await site.sim.settle()
-    assert not site.mark(c)
 
 
 async def test_what_steers_or_goes_on_asks_nothing(site: Site) -> None:
@@ -223,15 +210,6 @@ def instance_of(engine: Any) -> Instance:
     return instance
 
 
-async def test_a_lesson_stays_in_its_project(site: Site) -> None:
-    """Another project gets none, though the person confirmed it."""
-    await site.knows()
-    other = site.project.parent / "another"
-    other.mkdir()
-    assert await site.asked(await site.session("s1", other), TASK) == ""
-    assert await site.asked(await site.session("s2"), TASK, FIRST) == GIVEN
-
-
 async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
     """With real files, at once; when the file is back, so is the lesson."""
     cited = site.project / "tests" / "data" / "fixture.json"
@@ -251,8 +229,8 @@ async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
 async def test_of_many_lessons_the_nearest_are_shown(
     site: Site, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to forty: by the cosine, and without vectors by the words in common; of fewer all are, whatever they
-    say.
+    """Up to forty: by the cosine, and without vectors by the words in common, of which the rare ones count
+    more; of fewer all are, whatever they say.
     """
     memory = site.memory
     for n in range(3 * SHOWN):

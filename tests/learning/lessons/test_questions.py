@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -218,14 +217,6 @@ def test_the_question_of_the_daemon() -> None:
     assert (found.temperature, found.max_tokens, found.wanted) == wanted
 
 
-def test_names_in_braces_in_the_data_are_data() -> None:
-    """A query that holds `{answer}` is shown as it is; an empty context says so."""
-    text = replace(how_good("{answer} {nonce}", (), "{query}"), nonce="n1").prompt(TEXTS).text
-    assert "--- the query n1\n{answer} {nonce}\n" in text
-    assert "--- the answer n1\n{query}\n" in text
-    assert "(no context was retrieved)" in text
-
-
 @pytest.mark.shows("AC-2.6.2", "SUBTASK-1.3")
 @pytest.mark.parametrize(
     "text",
@@ -255,18 +246,6 @@ def test_without_a_lesson_the_whole_reply_is_one_for_the_library_only(text: str)
     found = ended(what_went_wrong("q", ("c",), "a", -0.6, "why", whole=True), text)
     assert (or_whole(found.reply).problem, or_whole(found.reply).lesson) == ("", text)
     assert (ended(WRONG, text).reply, len(ended(WRONG, text).bad)) == (None, 1)
-
-
-def test_it_takes_linear_time() -> None:
-    """A hostile reply of a megabyte is read at once: ten times the text takes less than a hundred times."""
-
-    def seconds(n: int) -> float:
-        began = time.perf_counter()
-        reflection("Problem: " + " *" * n)
-        return time.perf_counter() - began
-
-    seconds(1_000)
-    assert seconds(500_000) < 100 * max(seconds(50_000), 0.001)
 
 
 @pytest.mark.shows("SUBTASK-2.1")

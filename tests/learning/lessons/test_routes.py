@@ -8,7 +8,6 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -130,14 +129,6 @@ async def test_wrong_questions(daemon: tuple[Daemon, LlmServer]) -> None:
     with pytest.raises(UserError):
         await asyncio.to_thread(lambda: api.log_evaluation(currency="euro"))
     assert (await asyncio.to_thread(api.get_reflexion_stats))["episodes"].get("quarantined", 0) == 0
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    found = Site(tmp_path)
-    await found.start()
-    yield found
-    await found.sim.stop()
 
 
 async def test_an_import_is_kept_apart(site: Site) -> None:

@@ -15,7 +15,7 @@ from daemon.learning.lessons.episodes import UNUSED_DAYS, Episode, may_show
 from daemon.learning.lessons.shared import READ, ROW_BYTES, WAITING, SharedLessons, address
 from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
-from tests.learning.lessons.rows import NOW, hexed, ids, rich, vector
+from tests.learning.lessons.rows import NOW, hexed, ids, rich
 from tests.support.machine.postgres import Postgres
 
 GOOD = "postgresql://ada:geheim@db.example:5433/memory?sslmode=require"
@@ -48,7 +48,7 @@ class Person:
 
     async def learns(self, number: int, **more: Any) -> None:
         e = replace(rich(number), project=self.project, author="", state="quarantined")
-        assert await self.store.add(replace(e, **more), vector(0))
+        assert await self.store.add(replace(e, **more))
 
     async def sync(self) -> list[Episode]:
         """What this person has afterwards."""
@@ -74,12 +74,8 @@ def database(url: str) -> str:
 
 
 @pytest.mark.shows("AC-2.6.3", "I51")
-async def test_a_lesson_of_another_waits_for_ones_own_yes(
-    people: tuple[Person, Person], postgres: Postgres, url: str
-) -> None:
-    """It comes with its author and without what proved it there; no yes of hers counts here. The row on the
-    server has the vector of its query.
-    """
+async def test_a_lesson_of_another_waits_for_ones_own_yes(people: tuple[Person, Person]) -> None:
+    """It comes with its author and without what proved it there; no yes of hers counts here."""
     ada, grace = people
     await ada.learns(1, state="confirmed")
     await ada.learns(2)
@@ -96,8 +92,6 @@ async def test_a_lesson_of_another_waits_for_ones_own_yes(
     await grace.store.settle([hexed(1)], "confirmed")
     assert [may_show(e, grace.project) for e in await grace.sync()] == [False, True]
     assert [e.theirs for e in await ada.sync()] == [False, False]
-    sql = "SELECT id, 1 - (embedding <=> embedding) FROM reflectd.episode_memory ORDER BY 1"
-    assert postgres.run(sql, database(url)) == f"{hexed(1)}|1\n{hexed(2)}|1"
 
 
 async def test_its_author_takes_it_back_for_all(people: tuple[Person, Person]) -> None:
@@ -197,8 +191,10 @@ async def test_what_is_read_has_limits(people: tuple[Person, Person], postgres: 
     assert all(len(e.query) < ROW_BYTES and int(e.id, 16) < 20_000 for e in found)
 
 
-async def test_a_lost_row_deletes_nothing(people: tuple[Person, Person]) -> None:
-    """A damaged lesson that the database put aside stays on the server, withdrawn where it was."""
+async def test_a_lost_row_and_a_lost_database_delete_nothing(people: tuple[Person, Person], url: str) -> None:
+    """A damaged lesson that the database put aside stays on the server, withdrawn where it was. What a lost
+    database had counts as another's.
+    """
     ada, grace = people
     for n in (1, 2):
         await ada.learns(n)
@@ -208,13 +204,6 @@ async def test_a_lost_row_deletes_nothing(people: tuple[Person, Person]) -> None
     await ada.db.commit(("DELETE FROM episode_memory", [()]))
     assert await ada.sync() == []
     assert ids(await grace.sync()) == [1]
-
-
-async def test_a_lost_database_deletes_nothing(people: tuple[Person, Person], url: str) -> None:
-    """All rows are there, and count as another's."""
-    ada, _ = people
-    await ada.learns(1)
-    await ada.sync()
     again = Person(ada.folder, "again", url)
     with closing(again.db):
         (found,) = await again.sync()

@@ -1,4 +1,4 @@
-"""The table of episodes, with its words and vectors (AC-2.6.3, AC-2.6.4)."""
+"""The table of episodes, with its vectors (AC-2.6.3, AC-2.6.4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from daemon.core.errors import Unavailable
 from daemon.learning.lessons.episodes import SIMILAR
-from daemon.learning.lessons.store import USES_DAYS, Episodes, forget_uses
+from daemon.learning.lessons.store import Episodes
 from daemon.store.db import Database
 from tests.learning.lessons.rows import MODEL, NOW, episode, hexed, ids, rich, vector
 
@@ -35,13 +35,14 @@ async def test_an_episode_comes_back_as_it_was(store: Episodes) -> None:
     assert await store.add(rich(1), vector(0))
     assert not await store.add(replace(rich(1), lesson="Another."), vector(90))
     assert await store.get([hexed(1), hexed(2)]) == [rich(1)]
-    assert await store.vectors([hexed(1)]) == {hexed(1): vector(0)}
+    (found,) = await store.search(vector(0), None, 5)
+    assert found == replace(rich(1), similarity=pytest.approx(1.0))
 
 
 async def test_texts_that_no_database_holds(store: Episodes) -> None:
     """Half a character and a zero byte are replaced; the episode is stored and found."""
     assert await store.add(episode(1, "half \ud800 zero \0 end", files=("a\0b",), session="s\ud800"))
-    (found,) = await store.search("half zero", None, ["/p", "/\ud800\0"], 5)
+    (found,) = await store.page(["/p", "/\ud800\0"])
     assert (found.query, found.files) == ("half ? zero \ufffd end", ("a\ufffdb",))
     assert await store.page(["/\0"], after="\0\ud800") == []
 
@@ -70,43 +71,23 @@ async def test_the_nearest_by_meaning(store: Episodes) -> None:
     await store.add(episode(9, "§"))
     await store.add(episode(10, "§"), vector(0, "other"))
     await store.add(episode(11, "§"), vector(0, MODEL, 6))
-    found = await store.search("", vector(0), ["/p"], 4)
+    found = await store.search(vector(0), ["/p"], 4)
     assert ids(found) == [3, 1, 2, 4]
     for e, degrees in zip(found, (0, 10, 44, 60), strict=True):
         assert e.similarity == pytest.approx(cos(radians(degrees)), abs=1e-6)
     assert ids(e for e in found if (e.similarity or 0) > SIMILAR) == [3, 1, 2]
 
 
-async def test_the_best_by_words(store: Episodes) -> None:
-    """Without a vector: more and rarer words count more; case doesn't. Task and lesson are looked at."""
-    await store.add(episode(1, "migrate the database schema"), vector(0))
-    await store.add(episode(2, "the database is slow"), vector(90))
-    await store.add(episode(3, "change the colour of a button", lesson="Ask the designer."), vector(90))
-    assert ids(await store.search("Database SCHEMA", None, None, 5)) == [1, 2]
-    assert ids(await store.search("designer", None, None, 5)) == [3]
-
-
-@pytest.mark.parametrize(
-    "words", ["", "  ", '"', "' OR 1=1 --", "a* NEAR(b)", "%s {0} \\", "x" * 9_000, "\0"]
-)
-async def test_any_words_may_be_asked_for(store: Episodes, words: str) -> None:
-    """They are data, never a query's own signs."""
-    await store.add(episode(1), vector(0))
-    assert ids(await store.search(words, vector(0), None, 5)) == [1]
-    assert await store.search(words, None, None, 5) == []
-
-
-@pytest.mark.parametrize("by", [None, vector(0)], ids=["words", "meaning"])
-async def test_what_a_search_leaves_out(store: Episodes, by: object) -> None:
+async def test_what_a_search_leaves_out(store: Episodes) -> None:
     """Other projects, however many near ones they have; the dismissed; of others what waits."""
     for n in range(40):
-        await store.add(episode(n, "shared words", project="/q"), vector(0))
+        await store.add(episode(n, project="/q"), vector(0))
     for n, more in ((50, {}), (51, {"state": "dismissed"}), (52, {"theirs": True})):
-        await store.add(episode(n, "shared words", **more), vector(80))
-    await store.add(episode(53, "shared words", theirs=True, state="confirmed"), vector(85))
+        await store.add(episode(n, **more), vector(80))
+    await store.add(episode(53, theirs=True, state="confirmed"), vector(85))
 
     async def search(projects: list[str] | None) -> set[int]:
-        return set(ids(await store.search("shared", by, projects, 9)))  # type: ignore[arg-type]
+        return set(ids(await store.search(vector(0), projects, 9)))
 
     assert await search(["/p"]) == {50, 53}
     assert await search([]) == set()
@@ -115,33 +96,21 @@ async def test_what_a_search_leaves_out(store: Episodes, by: object) -> None:
     assert await search(["/p"]) == {50, 51, 53}
 
 
-@pytest.mark.shows("I44")
-async def test_a_session_counts_once(store: Episodes, db: Database) -> None:
-    """For each outcome; of an episode that is not there nothing is counted. Which session was counted is
-    forgotten after a while; what it counted stays.
-    """
+async def test_outcomes_are_counted(store: Episodes) -> None:
+    """Of an episode that is not there nothing is."""
     await store.add(episode(1))
-    for session, at, outcome in (("a", 5, "given"), ("a", 9, "given"), ("b", 7, "given"), ("b", 8, "failed")):
-        await store.count([hexed(1), hexed(2)], session, NOW + at, outcome)  # type: ignore[arg-type]
+    for at, outcome in ((9, "given"), (7, "given"), (8, "failed")):
+        await store.count([hexed(1), hexed(2)], NOW + at, outcome)  # type: ignore[arg-type]
     (found,) = await store.get([hexed(1)])
-    assert (found.given, found.helped, found.failed, found.last) == (2, 0, 1, NOW + 8)
-    day = 86_400_000
-    await store.count([hexed(1)], "long ago", NOW - USES_DAYS * day - 1, "given")
-    await db.commit(forget_uses(NOW))
-    for session in ("long ago", "a"):
-        await store.count([hexed(1)], session, NOW, "given")
-    (found,) = await store.get([hexed(1)])
-    assert found.given == 4, "only the one that is no longer known counts again"
+    assert (found.given, found.helped, found.failed, found.last) == (2, 0, 1, NOW + 9)
 
 
 async def test_forgotten_is_gone(store: Episodes) -> None:
     """From every way to it; the id may be used again."""
     await store.add(rich(1), vector(0))
     await store.add(rich(2), vector(1))
-    await store.count([hexed(1)], "s", NOW, "given")
     await store.forget([hexed(1), hexed(7)])
-    assert ids(await store.search("prüfen", None, None, 5)) == [2]
-    assert ids(await store.search("", vector(0), None, 5)) == [2]
+    assert ids(await store.search(vector(0), None, 5)) == [2]
     assert await store.add(episode(1, "something else"))
     assert await store.get([hexed(1)]) == [episode(1, "something else")]
 
@@ -153,19 +122,15 @@ async def test_another_model_embeds_again(store: Episodes) -> None:
     await store.add(episode(3))
     assert ids(await store.unembedded(MODEL, 10)) == [3, 1]
     assert ids(await store.unembedded(MODEL, 1)) == [3]
-    assert ids(await store.search("", vector(0, "old"), None, 5)) == [1]
+    assert ids(await store.search(vector(0, "old"), None, 5)) == [1]
     await store.embed({hexed(1): vector(30), hexed(3): vector(60), hexed(8): vector(0)})
     assert await store.unembedded(MODEL, 10) == []
-    assert ids(await store.search("", vector(0), None, 5)) == [2, 1, 3]
-    assert await store.search("", vector(0, "old"), None, 5) == []
+    assert ids(await store.search(vector(0), None, 5)) == [2, 1, 3]
+    assert await store.search(vector(0, "old"), None, 5) == []
 
 
-async def test_a_damaged_index_of_words_is_made_anew(store: Episodes, db: Database) -> None:
-    """A search by words goes on; a database that can't be read at all is ``Unavailable``."""
-    await store.add(episode(1, "the parser"))
-    with sqlite3.connect(db.path) as c:
-        c.execute("UPDATE episode_words_data SET block = x'00' WHERE id > 1")
-    assert ids(await store.search("parser", None, None, 5)) in ([], [1])
+async def test_a_database_that_can_not_be_read(store: Episodes, db: Database) -> None:
+    """``Unavailable``: the daemon goes on without lessons."""
     with sqlite3.connect(db.path) as c:
         c.execute("ALTER TABLE episode_memory RENAME TO elsewhere")
     with pytest.raises(Unavailable):
