@@ -147,12 +147,7 @@ def search_episodes(
     """The most similar episodes of this project: ``[{"query", "reward", "reflection", "similarity", …}]``
     (AC-2.6.4). None without a model for embeddings, which is told.
     """
-    asked = {
-        "query": query,
-        "min_similarity": min_similarity,
-        "top_k": top_k,
-        "directory": _here(directory),
-    }
+    asked = {"query": query, "min_similarity": min_similarity, "top_k": top_k, "directory": _here(directory)}
     answer = _daemon("GET", f"/v1/features/memory/search?{urlencode(asked)}")
     if not answer["model"]:
         tell(["without a model for embeddings no episode is similar: `reflectd doctor` says how to get one"])

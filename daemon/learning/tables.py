@@ -68,7 +68,6 @@ def keep_case(session: str, turn: str, directory: str, at: int, body: bytes) -> 
 
 
 def drop_cases(session: str, turns: Iterable[str]) -> Statement:
-    """They were learned from, or never will be."""
     return ("DELETE FROM spool WHERE session = ? AND turn = ?", [(session, turn) for turn in turns])
 
 
@@ -185,7 +184,6 @@ def settle(text: Text, state: State, proof: str) -> Statement:
 
 
 def texts(db: Reads, directory: str, state: State = "quarantined") -> list[Text]:
-    """The project's texts in this state, oldest first."""
     rows = db.read(
         f"SELECT {_TEXT} FROM learned WHERE directory = ? AND state = ? ORDER BY id", (directory, state)
     )
@@ -193,7 +191,6 @@ def texts(db: Reads, directory: str, state: State = "quarantined") -> list[Text]
 
 
 def text(db: Reads, identity: int) -> Text | None:
-    """The text with this number."""
     rows = db.read(f"SELECT {_TEXT} FROM learned WHERE id = ?", (identity,))
     return _text(rows[0]) if rows else None
 
@@ -206,7 +203,6 @@ def quarantined(db: Reads, session: str = "") -> int:
 
 
 def confirmed(db: Reads, directory: str) -> set[str]:
-    """The digests of the project's texts that were confirmed."""
     rows = db.read("SELECT digest FROM learned WHERE directory = ? AND state = 'confirmed'", (directory,))
     return {digest for (digest,) in rows}
 
@@ -256,7 +252,6 @@ def forget(session: str) -> list[Statement]:
 
 
 def uses(db: Reads, directory: str) -> dict[str, int]:
-    """How many sessions were given each point here."""
     where = "WHERE directory = ? AND kind = 'point' GROUP BY name"
     return dict(db.read(f"SELECT name, count(DISTINCT session) FROM injections {where}", (directory,)))
 
@@ -275,14 +270,10 @@ def verdicts_with(db: Reads, directory: str) -> list[tuple[str, str, int, int, i
             "WHERE kind IN ('point', 'lesson') AND session IN (SELECT session FROM firsts) "
             "GROUP BY kind, name, session), "
             "since AS (SELECT kind, name, min(at) AS at FROM g GROUP BY kind, name) "
-            "SELECT s.kind, s.name, "
-            "(SELECT count(*) FROM firsts f JOIN g USING (session) WHERE g.kind = s.kind "
-            "AND g.name = s.name AND f.at >= g.at), "
-            "(SELECT total(f.state = 'complete') FROM firsts f JOIN g USING (session) "
-            "WHERE g.kind = s.kind AND g.name = s.name AND f.at >= g.at), "
-            "(SELECT count(*) FROM firsts f WHERE f.at >= s.at), "
-            "(SELECT total(f.state = 'complete') FROM firsts f WHERE f.at >= s.at) "
-            "FROM since s ORDER BY s.kind, s.name",
+            "SELECT s.kind, s.name, total(f.at >= g.at), total(f.at >= g.at AND f.state = 'complete'), "
+            "count(f.at), total(f.state = 'complete') FROM since s LEFT JOIN firsts f ON f.at >= s.at "
+            "LEFT JOIN g ON g.kind = s.kind AND g.name = s.name AND g.session = f.session "
+            "GROUP BY s.kind, s.name ORDER BY s.kind, s.name",
             (directory,),
         )
     ]

@@ -29,8 +29,6 @@ IDLE_S: Final = 600.0
 
 
 class File(NamedTuple):
-    """A file inside an installed package, and its SHA-256."""
-
     package: str
     path: str
     digest: str
@@ -76,7 +74,6 @@ class MiniLM:
 
     @property
     def loaded(self) -> bool:
-        """Says whether the model is in memory."""
         return self._loaded is not None
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:

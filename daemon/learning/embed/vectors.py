@@ -36,7 +36,6 @@ class Vector(Struct, frozen=True):
 
     @property
     def row(self) -> array[float]:
-        """The numbers."""
         return array("f", self.data)
 
 
@@ -108,7 +107,6 @@ class Embeddings:
             await self.of([WARM])
 
     async def one(self, text: str) -> Vector | None:
-        """The vector of one text."""
         found = await self.of([text])
         return found[0] if found else None
 

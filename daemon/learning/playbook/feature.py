@@ -26,7 +26,7 @@ from ...core import events as ev
 from ...core.errors import BadReply, Unavailable, UserError
 from ...core.given import known_as
 from ...core.offers import Moment, Offer
-from ...core.question import Question, R
+from ...core.question import Answer, Question, R
 from ...core.session import Session
 from ...engine.calls import OVER_LIMIT
 from ...engine.feature import Feature, Heard, Place, Route, route
@@ -108,16 +108,6 @@ class _Forget(Struct):
     session: Annotated[str, Meta(min_length=1)]
 
 
-class _SilentError(Exception):
-    """There is no answer. ``job``: as it is stored now. ``bad``: one came and was paid for, but could not be
-    used.
-    """
-
-    def __init__(self, job: Job, why: str, *, bad: bool) -> None:
-        super().__init__(why)
-        self.job, self.bad = job, bad
-
-
 class Playbook(Feature):
     """Hears what ends, keeps what was judged, looks back on it, offers what is known."""
 
@@ -129,7 +119,6 @@ class Playbook(Feature):
         self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
         self.waits = ""  # why, when it last could not ask
         self._read: OrderedDict[str, Sequence[Offer]] = OrderedDict()
-        self._reading: dict[str, asyncio.Task[None]] = {}
 
     # --- what was judged here -------------------------------------------------------------------------------
 
@@ -179,7 +168,6 @@ class Playbook(Feature):
         return ProjectPlaybook(project, world.db.path.parent, world.clock, world.settings.playbook.path)
 
     def _view(self, project: str) -> View:
-        """The playbook now. Blocks."""
         return self.book(project).view(tables.confirmed(self._world.db, project))
 
     def best(self, project: str) -> list[Point]:
@@ -198,14 +186,9 @@ class Playbook(Feature):
         return {"context": 0} if self.gives(directory) else {}
 
     async def prepare_context(self, s: Session, moment: Moment) -> None:
-        """Read the project's points."""
-        if not moment.begins or not self.gives(s.directory):
-            return
-        reading = self._reading.get(s.directory)
-        if reading is None:
-            reading = self._reading[s.directory] = self._world.spawn(self._reads(s.directory), "playbook")
-            reading.add_done_callback(lambda _: self._reading.pop(s.directory, None))
-        await asyncio.shield(reading)  # whoever waits may give up; what was read is there the next time
+        """Read the project's points. Whoever waits may give up; what was read is there the next time."""
+        if moment.begins and self.gives(s.directory):
+            await asyncio.shield(self._world.spawn(self._reads(s.directory), "playbook"))
 
     async def _reads(self, directory: str) -> None:
         def look() -> Sequence[Offer]:
@@ -282,7 +265,6 @@ class Playbook(Feature):
         return {"session": session, "counts": len(tags), "texts": texts}
 
     def _write(self, project: str, key: str, change: Change) -> Statement:
-        """The job that writes a change that a person decided."""
         return self._jobs.statement(LEARN, key, to_builtins(_Change(project, change)), lane=LANE)
 
     def status(self) -> Mapping[str, Any]:
@@ -304,7 +286,6 @@ class Playbook(Feature):
         }
 
     def prune(self, now_ms: int) -> Sequence[Statement]:
-        """Statements that delete lapsed and old rows."""
         return tables.prune(now_ms)
 
     # --- a look back ----------------------------------------------------------------------------------------
@@ -340,14 +321,7 @@ class Playbook(Feature):
             await self._wait(job, view.problem)
             return None
         self.waits = ""
-        try:
-            return await self._decide(job, s, stretch, project, view)
-        except _SilentError as silent:
-            if silent.bad:  # it was paid for, and would be again
-                await self._done(silent.job, drop, tables.count(project, "failed", len(stretch.turns)))
-            else:
-                await self._wait(silent.job, str(silent))
-        return None
+        return await self._decide(job, s, stretch, project, view)
 
     def _stretch(self, job: Job) -> Stretch | None:
         """The judged turns that wait. A case that this version can't read is left out, and lapses."""
@@ -374,9 +348,26 @@ class Playbook(Feature):
 
     # --- one look back --------------------------------------------------------------------------------------
 
-    async def _decide(self, job: Job, s: Session, stretch: Stretch, project: str, view: View) -> Job:
-        """Ask both, and store what follows in one transaction: the job as it is stored then. Of an answer
-        that failed nothing is stored. Raises ``_SilentError`` and ``Unavailable``.
+    async def _ask(
+        self, s: Session, stretch: Stretch, name: str, purpose: str, slots: Mapping[str, str], form: type[R]
+    ) -> Answer[R]:
+        model = stretch.model
+        question = Question(
+            name, slots, form, purpose=purpose, max_tokens=MAX_TOKENS, model=model, parts=True
+        )
+        return await self._asking.ask(question, s, FLOW_S)
+
+    async def _unanswered(self, job: Job, stretch: Stretch, project: str, answer: Answer[Any]) -> None:
+        """Nothing follows from an answer that can't be used: it was paid for, and would be again."""
+        if answer.bad or answer.replies:
+            drop = tables.drop_cases(job.key, stretch.turns)
+            await self._done(job, drop, tables.count(project, "failed", len(stretch.turns)))
+        else:
+            await self._wait(job, answer.why)
+
+    async def _decide(self, job: Job, s: Session, stretch: Stretch, project: str, view: View) -> Job | None:
+        """Ask both, and store what follows in one transaction: the job as it is stored then; None without an
+        answer. Raises ``Unavailable``.
         """
         world = self._world
         names = {g.name for g in injections.given(world.db, s.id) if g.kind == "point"}
@@ -387,20 +378,14 @@ class Playbook(Feature):
         waiting = {f"new-{t.id}": t for t in kept_apart if not refusal(t.text) and not own.blocked(t.text)}
         templates = await asyncio.to_thread(world.prompt_texts, stretch.directory)
 
-        async def asked(purpose: str, template: str, slots: Mapping[str, str], form: type[R]) -> R:
-            question = Question(
-                template, slots, form, purpose=purpose, max_tokens=MAX_TOKENS, model=stretch.model, parts=True
-            )
-            answer = await self._asking.ask(question, s, FLOW_S)
-            if answer.reply is None:
-                raise _SilentError(job, answer.why, bad=bool(answer.bad or answer.replies))
-            return answer.reply
-
         answered = _answered(job.cursor)
         if answered is None:
             shown = [{"name": name, "text": t.text} for name, t in waiting.items()]
             slots = of_stretch(templates["reflector"], stretch, given, cited, shown)
-            reflection = await asked("reflect", "reflector", slots, Reflection)
+            first = await self._ask(s, stretch, "reflector", "reflect", slots, Reflection)
+            if (reflection := first.reply) is None:
+                await self._unanswered(job, stretch, project, first)
+                return None
             answered = _Answered(list(stretch.turns), reflection, confirmations(reflection, waiting, stretch))
             job = await self._jobs.keep(job, cursor=_encode(answered).decode())
         before = {name for where, name, _ in tables.tags_of(world.db, s.id) if where == project}
@@ -410,8 +395,11 @@ class Playbook(Feature):
         apply_tags(seen, [to_builtins(t) for t in tags])
         said, part = within_curator(templates["curator"], answered.reflection, seen)
         slots = of_points(said, part, sum(1 for _ in each(seen)) - sum(1 for _ in each(part)))
-        curation = await asked("curate", "curator", slots, Curation)
-        wanted = proposed(view.known, msgspec.to_builtins(curation.operations), view.approved)
+        second = await self._ask(s, stretch, "curator", "curate", slots, Curation)
+        if second.reply is None:
+            await self._unanswered(job, stretch, project, second)
+            return None
+        wanted = proposed(view.known, msgspec.to_builtins(second.reply.operations), view.approved)
 
         new = [op for op in wanted.new if not own.blocked(op.text)]
         shown_true = [(waiting[name], cites) for name, cites in answered.confirmed if name in waiting]

@@ -75,12 +75,10 @@ def parts(name: object) -> tuple[str, int] | None:
 
 
 def form(slug: str, number: int) -> str:
-    """The name with this number."""
     return f"{slug}{'_' if slug == LEGACY else '-'}{number:03d}"
 
 
 def highest(names: Iterable[object]) -> dict[str, int]:
-    """The highest number of each slug."""
     numbers: dict[str, int] = {}
     for slug, number in filter(None, map(parts, names)):
         numbers[slug] = max(number, numbers.get(slug, 0))
@@ -159,7 +157,6 @@ def each(playbook: Playbook) -> Iterator[tuple[str, Point]]:
 
 
 def by_name(playbook: Playbook) -> dict[str, Point]:
-    """Every point by its name."""
     return {point["name"]: point for _, point in each(playbook)}
 
 
@@ -299,7 +296,6 @@ def apply_tags(playbook: Playbook, given: object, field: str = "tag") -> list[st
 
 
 def short(value: object) -> str:
-    """The value in a point's place, shortened for a message."""
     return ascii(value)[:80]
 
 
@@ -310,7 +306,6 @@ def harms(point: Mapping[str, Any]) -> bool:
 
 
 def prune(playbook: Playbook) -> list[Point]:
-    """Drop the points that harm. Returns them."""
     dropped = [point for _, point in each(playbook) if harms(point)]
     drop(playbook, dropped)
     return dropped

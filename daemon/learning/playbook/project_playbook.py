@@ -170,7 +170,6 @@ class Known(Struct):
             self.highest[slug] = max(number, self.highest.get(slug, 0))
 
     def approve(self, texts: Iterable[str], now_ms: int) -> None:
-        """A person wrote or approved these texts."""
         for digest in map(known_as, texts):
             self.approved.pop(digest, None)
             self.approved[digest] = now_ms
@@ -252,7 +251,6 @@ class ProjectPlaybook:
         write_atomic(self.known_file, json.dumps(text, indent=1) + "\n", mode=0o600)
 
     def approve(self, texts: Iterable[str]) -> None:
-        """A person approves these texts. Raises ``Unavailable``."""
         with alone(self.folder):
             known, now = self.known(), self._clock.now_ms()
             known.approve(texts, now)
@@ -297,14 +295,13 @@ class ProjectPlaybook:
             raise Unavailable(f"can't make the folder {self.path.parent}: {words(error)}") from error
 
     def history(self) -> list[Revision]:
-        """Every change, newest first."""
         return self._revisions.all()
 
-    def undo(self, number: int, *, dry_run: bool = False) -> Revision:
+    def undo(self, number: int) -> Revision:
         """Undo that change, the newest one for 0. Raises ``UserError`` when the file was edited since."""
         self._check()
-        with nullcontext() if dry_run else alone(self.folder):
-            return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
+        with alone(self.folder):
+            return self._revisions.undo(number, at=self._clock.now_ms())
 
     def problem(self, path: str = "") -> str:
         """Why this folder can have no playbook there (where it is), "" when it can."""
@@ -340,7 +337,6 @@ class ProjectPlaybook:
         return View(part, frozenset(approved), loaded.problem)
 
     def best(self, confirmed: Collection[str]) -> list[Point]:
-        """The points that may be offered, best first."""
         own = OwnWords(self._state_dir, str(self._project))
         points = [p for _, p in each(self.view(confirmed).known) if not own.objection(p["text"], harms(p))]
         return sorted(points, key=_worst_last)[:OFFERED]
@@ -371,7 +367,6 @@ class OwnWords:
         self._files, self._settled = folded("\n".join(files)), set(map(folded, settled))
 
     def holds(self, text: str) -> bool:
-        """Says whether one of the files says it."""
         return folded(text) in self._files
 
     def blocked(self, text: str) -> bool:
@@ -410,7 +405,6 @@ def may_count(name: str, text: str) -> None:
 
 
 def vouch(book: ProjectPlaybook, name: str, text: str) -> None:
-    """A person vouches for this point."""
     may_count(name, text)
     _seen(book.read().playbook, name, text)
     book.approve([text])

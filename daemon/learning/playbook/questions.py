@@ -78,7 +78,6 @@ class Stretch(Struct, frozen=True):
 
 
 def of_case(case: Case, directory: str, verdict: Verdict) -> Stretch:
-    """One judged turn."""
     return Stretch(
         session=case.session,
         directory=directory,
@@ -114,7 +113,6 @@ def ranked_rows(evidence: Evidence) -> list[tuple[int, str]]:
 
 
 def head_of(file: FileChange) -> str:
-    """The line that says how a file changed."""
     return f"{file.path} ({file.how}, +{file.added} -{file.removed})"
 
 
@@ -151,8 +149,6 @@ def _together(parts: Iterable[Evidence]) -> Evidence:
 
 
 class Cites(Struct):
-    """A text that waits, and what shows that it is true: a row, a line of the log, the person's words."""
-
     name: str
     cites: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,9 +11,16 @@ import pytest
 from daemon.core.errors import BadReply, Unavailable, UserError
 from daemon.learning.embed.models import BATCH, MOST_CHARS, OpenAIEmbedder
 from daemon.learning.embed.vectors import Vector
-from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, Sends, Step
+from harness.models.api_servers import Embeds, Fails, Hangs, LlmServer, Sends, Step, llm_server
 
 KEY = "sk-proj-1234567890abcdefghijKLMNOP"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[LlmServer]:
+    async with llm_server() as running:
+        yield running
+        assert running.left == 0, "a scripted step was not asked for"
 
 
 async def asked(server: LlmServer, *texts: str, key: str = "", url: str = "", **more: Any) -> list[Vector]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
-from daemon import config
 from daemon.core.llm import Prompt, Reply
 from daemon.learning.playbook.points import add
 from daemon.learning.playbook.project_playbook import ProjectPlaybook
-from daemon.store import ledger
-from daemon.testing import FakeClock, ScriptedLLM
-from tests.support.hosts.claude_code_sim import ClaudeSim, Heard, bash, write
-from tests.support.hosts.opencode_sim import SimDaemon
+from daemon.testing import ScriptedLLM
+from tests.learning.site import COMPLETE, LearningSite, context
+from tests.support.hosts.claude_code_sim import ClaudeSim, bash, write
 from tests.support.hosts.opencode_sim import bash as oc_bash
 from tests.support.hosts.opencode_sim import write as oc_write
 
-COMPLETE = {"complete": True, "severity": "NONE"}
 NOTHING = {"analysis": "It went well.", "bullet_tags": [], "confirmed": []}
 NO_CHANGE: dict[str, Any] = {"reasoning": "", "operations": []}
 TEXT = "The tests need a running database, else all of them fail."
@@ -36,21 +32,10 @@ def tags(tag: str, name: str = "ctx-001") -> dict[str, Any]:
     return {**NOTHING, "bullet_tags": [{"name": name, "tag": tag, "rationale": "It was followed."}]}
 
 
-class Site:
+class Site(LearningSite):
     """A daemon that learns, and sessions of Claude Code in one project."""
 
-    def __init__(self, folder: Path, text: str = ON) -> None:
-        self.clock, self.llm = FakeClock(), ScriptedLLM()
-        self.project = folder / "work"
-        self.project.mkdir()
-        self.sim = SimDaemon(folder, self.clock, self.llm, config.from_text(text))
-
-    async def start(self, *, earned: int = 1_000_000) -> None:
-        """The daemon, when judging has used so many tokens already."""
-        await self.sim.start()
-        self.sim.daemon.world.calls.sleep = at_once
-        entry = ledger.Entry(self.clock.ms - 2 * 86_400_000, "judge", "x", "p", "m", earned, 0, None, 1, "ok")
-        await self.sim.daemon.db.commit(ledger.add(entry))
+    usual = ON
 
     @property
     def file(self) -> Path:
@@ -90,15 +75,6 @@ class Site:
         await self.sim.settle()
         await self.looks()
 
-    async def looks(self, seconds: float = 2.0) -> None:
-        """Time passes, and the look back that is due is done."""
-        await self.sim.later(seconds)
-        for _ in range(400):
-            if not self.sim.daemon.engine.jobs._lanes:
-                return
-            await asyncio.sleep(0.005)
-        raise AssertionError("the job does not end")
-
     async def session(self, name: str, *says: dict[str, Any] | str | Exception, text: str = "Done.") -> str:
         """A whole session; what it was given at its start."""
         c, given = await self.opens(name)
@@ -110,9 +86,6 @@ class Site:
         """What learning still has to do."""
         found = self.sim.daemon.db.read("SELECT kind FROM jobs WHERE kind != 'retention'")
         return [kind for (kind,) in found]
-
-    def purposes(self) -> list[str]:
-        return [p.purpose for p in self.llm.prompts if p.purpose != "judge"]
 
 
 class ByPurpose(ScriptedLLM):
@@ -126,19 +99,6 @@ class ByPurpose(ScriptedLLM):
         self.script.clear()
         self.script.append(self.says.get(prompt.purpose, COMPLETE))
         return await super().complete(prompt, deadline_s)
-
-
-async def at_once(seconds: float) -> None:
-    """The pause between two tries, without waiting."""
-    del seconds
-    await asyncio.sleep(0)
-
-
-def context(heard: Heard) -> str:
-    if heard.status == 204:
-        return ""
-    found: str = heard.json["hookSpecificOutput"]["additionalContext"]
-    return found
 
 
 def rows(site: Site) -> dict[str, int]:

@@ -1,8 +1,4 @@
-"""Playbooks of the ACE plugin, in each form that its versions wrote: they load, and it reads what we write.
-
-``written`` writes them as the plugin does: indented by two, other letters as they are, a local time without a
-zone.
-"""
+"""Playbooks of the ACE plugin, in each form that it wrote: they load, and it reads what we write."""
 
 from __future__ import annotations
 
@@ -16,16 +12,12 @@ from daemon.api.playbook import SECTION_SLUGS, format_playbook, load_playbook, s
 from tests.learning.playbook.books import Json, point, said
 
 TEXTS = ["Use type hints", "Prefer pathlib → always", "テストを先に書く"]
+NAMES = [{"name": f"kpt_{i:03d}", "text": text} for i, text in enumerate(TEXTS, 1)]
 FLAT: dict[str, list[Any]] = {
     "texts": list(TEXTS),
-    "names": [{"name": f"kpt_{i:03d}", "text": t} for i, t in enumerate(TEXTS, 1)],
-    "scores": [{"name": f"kpt_{i:03d}", "text": t, "score": i - 2} for i, t in enumerate(TEXTS, 1)],
-    "scores and tags": [
-        {"name": f"kpt_{i:03d}", "text": t, "score": 0, "tags": ["python"], "embedding": [0.5]}
-        for i, t in enumerate(TEXTS, 1)
-    ],
-    "counters": [point(f"kpt_{i:03d}", t, i, 1) for i, t in enumerate(TEXTS, 1)],
-    "mixed": [TEXTS[0], {"name": "kpt_002", "text": TEXTS[1], "score": 4}, point("kpt_003", TEXTS[2], 2, 2)],
+    "names": NAMES,
+    "scores and tags": [entry | {"score": 0, "tags": ["python"], "embedding": [0.5]} for entry in NAMES],
+    "mixed": [TEXTS[0], NAMES[1] | {"score": 4}, point("kpt_003", TEXTS[2], 2, 2)],
 }
 SECTIONS: dict[str, list[Json]] = {name: [] for name in SECTION_SLUGS} | {
     "PATTERNS & APPROACHES": [point("pat-001", TEXTS[0], 5, 1), point("pat-004", TEXTS[1])],
@@ -33,43 +25,31 @@ SECTIONS: dict[str, list[Json]] = {name: [] for name in SECTION_SLUGS} | {
 }
 
 
-def written(path: Path, **fields: Any) -> Path:
-    data = {"version": "1.0", "last_updated": "2026-02-18T14:30:00.123456", **fields}
+@pytest.mark.shows("CON-ACE-004", "QG-ACE-001")
+@pytest.mark.parametrize("form", [*FLAT, "sections"])
+def test_qg_ace_001_every_form_loads_and_stays(tmp_path: Path, form: str) -> None:
+    """Texts, names and counts arrive, a save changes nothing more, and the plugin's reader finds what it
+    relies on: the five sections, four fields in each point, no old keys. Today's form of the plugin is ours,
+    byte for byte but for the time.
+    """
+    path = tmp_path / "playbook.json"
+    points = {"key_points": FLAT[form]} if form in FLAT else {"sections": SECTIONS}
+    data = {"version": "1.0", "last_updated": "2026-02-18T14:30:00.123456", **points}
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False), "utf-8")
-    return path
-
-
-def is_read_by_the_plugin(path: Path) -> bool:
-    """What its reader relies on: exactly the five sections, four fields in each point, no old keys."""
-    data = json.loads(path.read_text("utf-8"))
-    points = [p for entries in data["sections"].values() for p in entries]
-    types = {"name": str, "text": str, "helpful": int, "harmful": int}
-    return (list(data["sections"]), "key_points" in data) == (list(SECTION_SLUGS), False) and all(
-        {field: type(p[field]) for field in types} == types and "score" not in p for p in points
-    )
-
-
-@pytest.mark.shows("QG-ACE-001")
-@pytest.mark.parametrize("form", FLAT)
-def test_qg_ace_001_every_flat_form_loads_and_stays(tmp_path: Path, form: str) -> None:
-    """Texts, names and counts arrive in OTHERS, and a save changes nothing more."""
-    path = written(tmp_path / "playbook.json", key_points=FLAT[form])
+    before = path.read_text("utf-8")
     found = load_playbook(path)
-    assert said(found) == TEXTS
-    assert [p["name"] for p in found["sections"]["OTHERS"]] == ["kpt_001", "kpt_002", "kpt_003"]
+    assert sorted(said(found)) == sorted(TEXTS)
     save_playbook(found, path)
     assert load_playbook(path) == found
-    assert is_read_by_the_plugin(path)
-
-
-@pytest.mark.shows("CON-ACE-004", "QG-ACE-001")
-def test_qg_ace_001_sections_load_and_stay(tmp_path: Path) -> None:
-    """Today's form of the plugin is ours, byte for byte but for the time."""
-    path = written(tmp_path / "playbook.json", sections=SECTIONS)
-    before = path.read_text("utf-8").replace("2026-02-18T14:30:00.123456", "")
-    found = load_playbook(path)
-    assert found["sections"] == SECTIONS
-    save_playbook(found, path)
-    assert path.read_text("utf-8").replace(found["last_updated"], "").rstrip("\n") == before
-    assert is_read_by_the_plugin(path)
+    written = json.loads(path.read_text("utf-8"))
+    assert (list(written["sections"]), "key_points" in written) == (list(SECTION_SLUGS), False)
+    types = {"name": str, "text": str, "helpful": int, "harmful": int}
+    for p in (p for entries in written["sections"].values() for p in entries):
+        assert ({field: type(p[field]) for field in types}, "score" in p) == (types, False)
+    if form in FLAT:
+        assert [p["name"] for p in written["sections"]["OTHERS"]] == ["kpt_001", "kpt_002", "kpt_003"]
+        return
+    assert written["sections"] == SECTIONS
+    time = written["last_updated"]
+    assert path.read_text("utf-8").replace(time, data["last_updated"]).rstrip("\n") == before
     assert "[pat-001] helpful=5 harmful=1 :: Use type hints\n[pat-004]" in format_playbook(found)

@@ -17,18 +17,8 @@ from daemon.learning.rules.journal import bury
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.rules.section import Document
 from daemon.store.db import Statement
-from tests.learning.playbook.site import (
-    ADD,
-    NO_CHANGE,
-    NOTHING,
-    ON,
-    TEXT,
-    Site,
-    confirm,
-    context,
-    rows,
-    tags,
-)
+from tests.learning.playbook.site import ADD, NO_CHANGE, NOTHING, ON, TEXT, Site, confirm, rows, tags
+from tests.learning.site import context
 from tests.support.hosts.claude_code_sim import ClaudeSim, bash
 
 

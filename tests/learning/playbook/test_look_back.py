@@ -16,7 +16,6 @@ from daemon.learning import tables
 from daemon.learning.playbook.project_playbook import ACE
 from tests.learning.playbook.site import (
     ADD,
-    COMPLETE,
     NO_CHANGE,
     NOTHING,
     ON,
@@ -29,6 +28,7 @@ from tests.learning.playbook.site import (
     rows,
     tags,
 )
+from tests.learning.site import COMPLETE
 from tests.support.hosts.claude_code_sim import bash
 from tests.support.hosts.opencode_sim import SimHost
 from tests.support.machine.held import Held
@@ -85,8 +85,7 @@ async def test_kill_between_any_two_steps_loses_and_doubles_nothing(
     await site.start()
     site.vouched("Views convert dates.")
     site.sim.provider = site.llm = ByPurpose(
-        reflect={**tags("helpful", "oth-001"), "confirmed": confirm()["confirmed"]},
-        curate=ADD,
+        reflect={**tags("helpful", "oth-001"), "confirmed": confirm()["confirmed"]}, curate=ADD
     )
     await site.sim.stop()
     await site.start()
@@ -163,25 +162,28 @@ async def test_a_session_does_not_confirm_what_it_taught(site: Site) -> None:
     assert [p["text"] for p in site.points().values()] == [TEXT]
 
 
-@pytest.mark.shows("REQ-REFL-006")
+@pytest.mark.shows("I48", "REQ-REFL-006")
 async def test_a_model_that_fails_leaves_the_playbook_as_it_was(site: Site) -> None:
-    """Without an answer the case waits; an answer that can't be read ends the stretch."""
+    """Without an answer the case waits. An answer that can't be read ends the stretch, and is a dead letter
+    that is counted and shown by `status`: that of a reflector and that of a curator.
+    """
     site.vouched(TEXT)
-    before = site.file.read_bytes()
+    before, db = site.file.read_bytes(), site.sim.daemon.db
     c, _ = await site.opens("s1")
     await site.works(c)
     await site.closes(c, *[Unavailable("no", "server")] * 3)
-    assert tables.waiting(site.sim.daemon.db)[0] == 1
+    assert tables.waiting(db)[0] == 1
     site.llm.add(tags("harmful", "ctx-001"), *[Unavailable("no", "server")] * 3)
     await site.looks(3_700)
-    assert tables.waiting(site.sim.daemon.db)[0] == 1
-    assert site.file.read_bytes() == before
+    assert tables.waiting(db)[0] == 1
     site.llm.add("no JSON at all")
     await site.looks(3_700)
     assert rows(site) == {"learned_counts": 1, "injections": 1}
-    assert tables.counts(site.sim.daemon.db) == {"failed": 1}
-    assert site.file.read_bytes() == before
-    assert c.wakes == []
+    await site.session("s2", "I would rather talk.")
+    assert site.sim.daemon.status.status()["dead_letters"]["count"] == 2
+    dead = db.read("SELECT purpose, raw FROM dead_letters ORDER BY rowid")
+    assert dead == [("curate", "no JSON at all"), ("reflect", "I would rather talk.")]
+    assert (tables.counts(db), site.file.read_bytes(), c.wakes) == ({"failed": 2}, before, [])
 
 
 @pytest.mark.shows("I41")
@@ -195,9 +197,7 @@ async def test_over_the_limit_it_waits_and_then_lapses(tmp_path: Path, earned: i
     db = site.sim.daemon.db
     assert tables.waiting(db)[0] == 1
     assert site.sim.daemon.status.status()["features"]["playbook"]["over_limit"] is True
-    for _ in range(9):  # a week in one step is a clock that jumped
-        await site.looks(90_000)
-        await site.sim.settle()
+    await site.a_week_passes()
     assert tables.waiting(db)[0] == 0
     assert site.sim.daemon.status.status()["features"]["playbook"]["lapsed"] == 1
     await site.sim.stop()
@@ -355,9 +355,7 @@ async def test_a_case_of_another_version_is_left_to_lapse(site: Site, body: byte
     await site.closes(c, NOTHING, NO_CHANGE)
     assert site.purposes() == ["reflect", "curate"]
     assert [turn for turn, _, _ in tables.cases(db, "s1")] == [first]
-    for _ in range(9):  # a week in one step is a clock that jumped
-        await site.looks(90_000)
-        await site.sim.settle()
+    await site.a_week_passes()
     assert tables.waiting(db) == (0, 0)
 
 
@@ -428,25 +426,6 @@ async def test_no_secret_is_kept_asked_or_learned(site: Site) -> None:
         if file.is_file() and "claude" not in file.parts:  # the host's own transcript
             assert secret.encode() not in file.read_bytes(), file
     await site.start()
-
-
-@pytest.mark.shows("I48")
-async def test_a_reply_out_of_form_is_a_dead_letter(site: Site) -> None:
-    """That of a reflector and that of a curator are kept and counted, and `status` shows them."""
-    c, _ = await site.opens("s1")
-    await site.works(c)
-    await site.closes(c, "I would rather talk.")
-    c, _ = await site.opens("s2")
-    await site.works(c)
-    await site.closes(c, NOTHING, "So would I.")
-    dead = site.sim.daemon.status.status()["dead_letters"]
-    assert dead["count"] == 2
-    assert tables.counts(site.sim.daemon.db) == {"failed": 2}
-    rows = site.sim.daemon.db.read("SELECT purpose, raw FROM dead_letters ORDER BY rowid")
-    assert [(purpose, raw) for purpose, raw in rows] == [
-        ("reflect", "I would rather talk."),
-        ("curate", "So would I."),
-    ]
 
 
 @pytest.mark.shows("LEARN-02")

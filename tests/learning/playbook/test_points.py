@@ -13,7 +13,6 @@ from daemon.learning.playbook.points import (
     SECTION_SLUGS,
     Names,
     apply_tags,
-    by_name,
     deduplicate,
     each,
     highest,
@@ -201,30 +200,6 @@ def test_inv_refl_003_tags_only_count_up_and_each_call_counts(data: Json, tags: 
     for (_, new), (_, old) in zip(each(playbook), each(before), strict=True):
         new |= {counter: old[counter] for counter in ("helpful", "harmful")}
     assert playbook == before
-
-
-@pytest.mark.shows("REQ-REFL-007")
-@pytest.mark.parametrize(
-    "bad", [None, "x", [None], [3], [{}], [{"name": ["x"], "tag": "helpful"}], {"name": "pat-001"}]
-)
-def test_req_refl_007_tags_of_another_form_change_nothing(bad: Any) -> None:
-    """They are named, and no exception is raised."""
-    playbook = book(point("pat-001", "t"))
-    told = apply_tags(playbook, bad)
-    assert playbook == book(point("pat-001", "t"))
-    assert len(told) == (len(bad) if isinstance(bad, list) else 0)
-
-
-def test_points_with_the_same_text_become_the_first() -> None:
-    """Across sections, with the sum of the counters; a second run finds nothing."""
-    playbook = book(
-        point("pat-001", "Use bun", 1, 2), point("mis-001", "use  BUN.", 3), point("pat-002", "other")
-    )
-    assert [p["name"] for p in deduplicate(playbook)] == ["mis-001"]
-    kept = by_name(playbook)["pat-001"]
-    assert names(playbook) == ["pat-001", "pat-002"]
-    assert (kept["helpful"], kept["harmful"]) == (4, 2)
-    assert deduplicate(playbook) == []
 
 
 @pytest.mark.shows("LEARN-14")

@@ -18,7 +18,7 @@ from daemon.learning.rules.section import PREFERENCES, Document
 from daemon.store import injections
 from daemon.testing import FakeClock, ScriptedLLM
 from tests.learning.playbook.site import ON, Site
-from tests.learning.playbook.site import context as text_of
+from tests.learning.site import context as text_of
 from tests.support.hosts.claude_code_sim import ClaudeSim
 from tests.support.hosts.opencode_sim import SimDaemon, SimHost
 

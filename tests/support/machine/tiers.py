@@ -93,7 +93,7 @@ SLOW = {
     "llm/test_offered.py": "the vendors' libraries are imported and asked over real sockets",
     "learning/embed/test_contract.py": "a real model is loaded, the vendor's library asks over real sockets",
     "learning/embed/test_imports.py": "Python is started for each test",
-    "learning/embed/test_minilm.py": "a real model is loaded",
+    "learning/embed/test_embedder.py": "a real model is loaded",
     "learning/embed/test_openai_compat.py": "the vendor's library is imported and asked over real sockets",
     "core/test_redact.py": "thousands of random texts",
     "hosts/claude_code/test_transcript.py": "thousands of random transcripts",
