@@ -15,7 +15,6 @@ from ...core.words import HOSTS, state_name
 from ...files.project import find_project
 from ...paths import find_socket
 from ..judging import allows, names, read, who_judges
-from ..learned.learned import offer_here
 from ..render import (
     Paint,
     ago,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from ...core.settings import Settings
     from ...paths import Paths
 
 Json = dict[str, Any]
@@ -80,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             rows.append(("FAILED", paint(plain(failed), "red")))
         if where.stopped.exists():
             rows.append(("stopped", "by you: no agent starts it, `reflectd start` does"))
-        rows += [*(("off", _off_text(folder)) for folder in off), *_offered(settings, where, off)]
+        rows += [("off", _off_text(folder)) for folder in off]
         head = paint.row("reflectd is not running: ", str(e), "  ")
         show([*head, *(line for row in rows for line in _row(*row, paint))], pager=False)
         return NOT_RUNNING
@@ -88,8 +86,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
-        more, project = _offered(settings, where, known), find_project(known=known)
-        more = [*_silenced(), *more]
+        more, project = _silenced(), find_project(known=known)
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
         show(lines, pager=not args.no_pager)
     return 0
@@ -241,12 +238,6 @@ def _off(where: Paths) -> list[str]:
             return Sessions(db).off_folders() if db is not None else []
     except Unavailable:
         return []
-
-
-def _offered(settings: Settings, where: Paths, known: Sequence[str]) -> list[Row]:
-    """A playbook of another program here."""
-    offered = offer_here(settings, where, known)
-    return [("playbook", offered)] if offered else []
 
 
 def _off_text(folder: str) -> str:

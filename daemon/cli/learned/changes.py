@@ -52,27 +52,32 @@ def add(args: argparse.Namespace) -> int:
 
 
 def _add_point(args: argparse.Namespace, about: About) -> int:
-    """Add a point, and say whether and when an agent gets it."""
     text, vouched = about.rules.check(args.text), attended()
     section = next(name for name, slug in points.SECTION_SLUGS.items() if slug == args.section)
-    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
+    with about.rules.playbook.change() as edit:
         point = points.add(edit.playbook, text, section, edit.names, points.said_in(edit.playbook))
         if point is None:
             twin = next(p for _, p in points.each(edit.playbook) if folded(p["text"]) == folded(text))
             raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
         edit.what, edit.approved = f"added {point['name']}", [text] if vouched else []
     how, given = _reaches(about, "point", text, str(point["name"]), vouched=vouched)
-    change = f"p{edit.revision.number}" if edit.revision else None
+    change = f"p{edit.revision.number}" if edit.revision else ""
+    return _told(
+        args,
+        {"changed": True, "change": change, "point": point, "given": bool(how), "told": given},
+        *(f"reflectd: {plain(line)}" for line in edit.told),
+        f"added: {point['name']} {plain(text)}",
+        given,
+        f"undo with: reflectd learned undo {change}",
+    )
+
+
+def _told(args: argparse.Namespace, found: Json, *lines: str) -> int:
+    """Tell what was done: to a script as JSON, to a person in these lines."""
     if args.json:
-        changed = change is not None
-        print_json({"changed": changed, "change": change, "point": point, "given": bool(how), "told": given})
-        return 0
-    for line in edit.told:
-        say(f"reflectd: {plain(line)}")
-    say(f"{'would be ' if args.dry_run else ''}added: {point['name']} {plain(text)}")
-    say(given)
-    if change:
-        say(f"undo with: reflectd learned undo {change}")
+        print_json(found)
+    for line in () if args.json else lines:
+        say(line)
     return 0
 
 
@@ -90,12 +95,6 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
         raise UserError("say which task the lesson is about: --task TASK")
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
     body = {"directory": str(about.rules.project), "query": task, "reward": REWARD, "reflection": said}
-    if args.dry_run:
-        if args.json:
-            print_json({"dry_run": True, "episode": body})
-        else:
-            say(f"would be added: {plain(task)} → {plain(lesson)}")
-        return 0
     made = about.post("memory/add", body)["episode"]
     vouched = attended()
     if vouched:
@@ -104,13 +103,8 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     about.ask_for_model()
     short_id = made["id"][:12]
     how, given = _reaches(about, "lesson", made["lesson"], short_id, vouched=vouched)
-    if args.json:
-        print_json({"episode": made, "given": bool(how)})
-        return 0
-    say(f"added: {short_id} {plain(made['lesson'])}")
-    say(given)
-    say(f"take it back with: reflectd learned forget {short_id}")
-    return 0
+    added, back = plain(made["lesson"]), f"take it back with: reflectd learned forget {short_id}"
+    return _told(args, {"episode": made, "given": bool(how)}, f"added: {short_id} {added}", given, back)
 
 
 # --- approve and forget -------------------------------------------------------------------------------------
@@ -130,7 +124,7 @@ def approve(args: argparse.Namespace) -> int:
             say(f"nothing waits for a word of yours in {about.name}")
         return 0
     if not _agreed(args, found, "Shall agents be given {}?"):
-        return 1 if not (args.json or args.dry_run) else 0
+        return 0 if args.json else 1
     for r in found:
         _settle(about, r, yes=True)
         how, why = about.learned.reaches(r.kind, r.text)
@@ -149,9 +143,9 @@ def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
         if r.kind in {"rule", "preference"}:
             more = "reflectd reflect" if r.kind == "rule" else "reflectd trust"
             raise UserError(f"{r.id} is a {r.kind}: `{more}` asks about it")
-        if r.state == "in use" and not r.open:
+        if not r.approvable:
             say(f"{r.id} counts already: {r.how or r.why}")
-    return [r for r in found if r.state != "in use" or r.open]
+    return [r for r in found if r.approvable]
 
 
 def forget(args: argparse.Namespace) -> int:
@@ -167,7 +161,7 @@ def forget(args: argparse.Namespace) -> int:
     if not rest:
         return code
     if not _agreed(args, rest, "Shall no agent be given {} any more, nor learn it again?"):
-        return 1 if not (args.json or args.dry_run) else code
+        return code if args.json else 1
     for r in rest:
         _settle(about, r, yes=False)
         back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
@@ -176,7 +170,6 @@ def forget(args: argparse.Namespace) -> int:
 
 
 def _settle(about: About, r: Record, *, yes: bool) -> None:
-    """Carry out a person's word. Raises ``UserError`` for a record that went meanwhile."""
     if route := r.route(yes=yes):
         feature, name, body = route
         if not about.post(f"{feature}/{name}", body).get("changed", True):
@@ -185,24 +178,19 @@ def _settle(about: About, r: Record, *, yes: bool) -> None:
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
-    """Says whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show
-    what would be asked. Raises ``UserError`` without a terminal.
+    """Says whether the person at the terminal says yes; never with ``--json``, which shows what would be
+    asked. Raises ``UserError`` without a terminal.
     """
     if args.json:
         print_json({"changed": False, "records": [r.as_json() for r in records]})
         return False
+    consent("a change of what was learned")
     paint = Paint()
-    question = question.format("it" if len(records) == 1 else "these")
-    if not args.dry_run:
-        consent("a change of what was learned")
     print("\n".join(line for r in records for line in line_of(r, paint)))
-    if args.dry_run:
-        say(f"you would be asked: {question}")
-        return False
-    if not asked(question, PERSON):
-        say("Nothing was changed.")
-        return False
-    return True
+    if asked(question.format("it" if len(records) == 1 else "these"), PERSON):
+        return True
+    say("Nothing was changed.")
+    return False
 
 
 # --- undo ---------------------------------------------------------------------------------------------------
@@ -225,27 +213,18 @@ def undo(args: argparse.Namespace) -> int:
         return asked_about("undo", args)
     book = about.rules.playbook
     what = next((r.what for r in book.history() if r.number == number), "")
-    done = book.undo(number, dry_run=args.dry_run)
-    made = None if args.dry_run else f"p{done.number}"
-    if args.json:
-        print_json({"changed": not args.dry_run, "undone": f"p{number}", "change": made})
-        return 0
-    say(f"{'would undo' if args.dry_run else 'undid'} p{number}: {short(what or done.what, 300)}")
-    if made:
-        say(f"undo that with: reflectd learned undo {made}")
-    return 0
+    made = f"p{book.undo(number).number}"
+    done, back = f"undid p{number}: {short(what, 300)}", f"undo that with: reflectd learned undo {made}"
+    return _told(args, {"changed": True, "undone": f"p{number}", "change": made}, done, back)
 
 
 def _list_changes(args: argparse.Namespace, about: About) -> int:
     letters = {"": "pr", "point": "p"}.get(about.kind, "")
     found = [change for change in changes(about.rules) if change["change"][0] in letters]
-    if args.json:
-        print_json({"project": about.learned.project, "changes": found})
-        return 0
-    if not found:
-        say(f"reflectd changed no file of what was learned in {about.name} yet")
-        say("A lesson that was taken back comes again with `reflectd learned approve ID`.")
-        return 0
+    if args.json or not found:
+        nothing = f"reflectd changed no file of what was learned in {about.name} yet"
+        back = "A lesson that was taken back comes again with `reflectd learned approve ID`."
+        return _told(args, {"project": about.learned.project, "changes": found}, nothing, back)
     paint, lines = Paint(), list[str]()
     for c in found:
         why = f": {short(c['why'], 200)}" if c["why"] else ""
@@ -359,7 +338,6 @@ def _line(line: bytes) -> Json | None:
 def _take_points(
     args: argparse.Namespace, about: About, theirs: Playbook | None
 ) -> tuple[list[Json], tuple[str, ...], str | None]:
-    """The points that say something new."""
     if theirs is None:
         return [], (), None
     taken = []
@@ -379,7 +357,6 @@ def _take_points(
 
 
 def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
-    """How many are new and known, and those that may not be kept."""
     new, known, refused = 0, 0, list[Json]()
     for at in range(0, len(lessons), BLOCK):
         body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -19,24 +19,20 @@ from msgspec import Struct
 from ... import config
 from ...client import request
 from ...core.errors import Unavailable, UserError
-from ...core.given import folded
 from ...core.settings import Settings
-from ...files.project import find_project
-from ...learning.playbook.points import SECTION_SLUGS, each
-from ...learning.playbook.project_playbook import ACE, ProjectPlaybook, dumped, load
+from ...learning.playbook.points import SECTION_SLUGS
+from ...learning.playbook.project_playbook import dumped
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
 from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket
-from ...store.readonly import ReadOnly
 from ..reflect.decisions import rules_at
-from ..render import Paint, clock, count, place, plain, print_json, short
-from ..settings import add_action, look
+from ..render import Paint, clock, place, plain, print_json, short
+from ..settings import add_action, database, look
 from ..terminal import add_flag, show
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Container, Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     Run = Callable[[argparse.Namespace], int]
 
@@ -84,7 +80,6 @@ VERBS: Final = {
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the three verbs and their actions."""
     for verb, (kind, text) in VERBS.items():
         more: dict[str, str] = {"bare": "list"}
         parser = verbs.add_parser(verb, help=text, epilog=EPILOGS[verb], **more)  # type: ignore[arg-type] # of our own parser
@@ -125,7 +120,7 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
 def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
     def change(name: str, text: str, function: str) -> argparse.ArgumentParser:
         parser = _action(what, name, text, _lazy(function), kind)
-        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+        parser.set_defaults(dry_run=False)  # as verbs of `reflectd reflect` have it
         return parser
 
     one = change("add", "add one in your own words", "add")
@@ -149,6 +144,7 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     )
     add_flag(one)
     one = change("import", "take over exported points and lessons; they wait for your word", "take")
+    one.add_argument("--dry-run", action="store_true", help="say what would be taken over, change nothing")
     one.add_argument(
         "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
     )
@@ -188,7 +184,6 @@ class About(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The project, for a person."""
         return place(self.rules.project)
 
     def get(self, route: str, **query: object) -> Json:
@@ -213,20 +208,11 @@ class About(Struct, frozen=True):
             return any(isinstance(told, dict) and told.get("over_limit") for told in features)
         return False
 
-    @contextmanager
-    def database(self) -> Iterator[ReadOnly | None]:
-        """Where everything but rules and points in use is; None where nothing was stored yet."""
-        if not self.where.database.is_file():
-            yield None
-            return
-        with ReadOnly(self.where.database) as db:
-            yield db
-
     def listing(self) -> list[Record]:
         """Everything of this kind. Raises ``UserError``."""
         if self.kind in {"", "lesson"}:
             self.ask_for_model()
-        with self.database() as db:
+        with database(self.where) as db:
             return [r for r in self.learned.records(db) if self.kind in {"", r.kind}]
 
     def those(self, wanted: Iterable[str]) -> list[Record]:
@@ -262,9 +248,6 @@ def listed(args: argparse.Namespace) -> int:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
     for problem in problems:
         lines += ["", *paint.row("  ", plain(problem))]
-    if about.kind in {"", "point"}:
-        told = offer(about.rules.project, about.rules.playbook)
-        lines += ["", *paint.row("", told, "  ")] if told else []
     show(lines, pager=not args.no_pager)
     return 0
 
@@ -322,7 +305,6 @@ def line_of(r: Record, paint: Paint, *, wide: int = 0, how: bool = True) -> list
 
 
 def shown(args: argparse.Namespace) -> int:
-    """One of them, whole."""
     about = About.of(args)
     [r] = about.those([args.id])
     if args.json:
@@ -350,11 +332,10 @@ def shown(args: argparse.Namespace) -> int:
 
 
 def reported(args: argparse.Namespace) -> int:
-    """The verdicts with each point and lesson, and without."""
     about = About.of(args)
-    if not about.where.database.is_file():
-        raise Unavailable("nothing was judged on this machine yet")
-    with ReadOnly(about.where.database) as db:
+    with database(about.where) as db:
+        if db is None:
+            raise Unavailable("nothing was judged on this machine yet")
         found = report(db, about.learned.project)
     records = [r for r in found["records"] if about.kind in {"", r["kind"]}]
     if args.json:
@@ -389,9 +370,13 @@ def export(args: argparse.Namespace) -> int:
             raise UserError(found.problem)
         text = dumped(found.playbook).decode()
     else:
-        with about.database() as db:
+        with database(about.where) as db:
             lessons = {e.id: e.as_json() for e in about.learned.episodes(db)}
-        lines = [{**r.as_json(), **lessons.get(r.key, {}), "kind": r.kind} for r in about.listing()]
+        lines = [
+            {**r.as_json(), **lessons.get(key, {}), "kind": r.kind}
+            for r in about.listing()
+            for key in (r.key, *r.others)
+        ]
         if args.json:
             print_json({"project": about.learned.project, "records": lines})
             return 0
@@ -403,36 +388,3 @@ def export(args: argparse.Namespace) -> int:
 def visible_json(text: str) -> str:
     """JSON in which a terminal obeys nothing: what is not ASCII as escapes."""
     return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
-
-
-# --- the playbook of the ACE plugin -------------------------------------------------------------------------
-
-
-def offer_here(settings: Settings, where: Paths, known: Container[str] = ()) -> str:
-    """``offer`` for the project of the current folder. ``known``: where hosts work. Never raises."""
-    from ...clock import SystemClock
-
-    try:
-        project = find_project(".", known)
-    except UserError:
-        return ""
-    return offer(project, ProjectPlaybook(project, where.state_dir, SystemClock(), settings.playbook.path))
-
-
-def offer(project: Path, book: ProjectPlaybook) -> str:
-    """The person's choices about the ACE plugin's playbook of this project, in words; "" when there is none,
-    or when it says nothing new. Never raises.
-    """
-    if book.named == ACE or book.problem(ACE):
-        return ""
-    theirs = [
-        folded(p["text"]) for _, p in each(load(project / ACE, follow=False, sleep=lambda _: None).playbook)
-    ]
-    mine = {folded(p["text"]) for _, p in each(book.read().playbook)} if theirs else set()
-    new = len(set(theirs) - mine)
-    if not new:
-        return ""
-    return (
-        f"{ACE} of this project has {count(new, 'point')} that its playbook lacks: `reflectd playbook import "
-        f"{ACE}` takes them over"
-    )

@@ -397,15 +397,12 @@ class _Run:
     def _tell_next(self, changed: Sequence[str]) -> None:
         """The last line: what the person does now. ``changed``: the agents that run with what was before."""
         from ..control.start import status
-        from ..learned.learned import offer_here
 
         if self.dry:
             say("Nothing was written.")
             return
         settings = self.state.settings
         where = paths.resolve(self.env, state_dir=settings.daemon.state_dir, connects=False)
-        if not self.back and (offer := offer_here(settings, where)):
-            say(offer)
         unused = {"claude_code.mod"}  # by the daemon
         old = self.state.changed - unused and status(paths.find_socket(where), 1.0)
         steps = ["`reflectd start`"] if where.stopped.exists() and not self.back else []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.learning.playbook.project_playbook import ACE, dumped
+from daemon.learning.playbook.project_playbook import dumped
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.cli.learned.test_learned import LESSON, ON, TASK, asked, playbook, records, run
@@ -26,12 +26,8 @@ def up(box: Sandbox) -> Iterator[Sandbox]:
 def test_points_are_exported_and_imported(box: Sandbox) -> None:
     """As a playbook; what is imported keeps its name where nobody had it, and waits for a person's word."""
     run(box, "playbook", "add", "--section", "pat", "mine")
-    assert (
-        json.loads(said(reflectd(box, "playbook", "export"), 0))["sections"]["PATTERNS & APPROACHES"][0][
-            "text"
-        ]
-        == "mine"
-    )
+    mine = json.loads(run(box, "playbook", "export"))["sections"]["PATTERNS & APPROACHES"]
+    assert [p["text"] for p in mine] == ["mine"]
     theirs = book(point("pat-001", "theirs", 4), point("pat-007", "Mine!"), ctx=[point("ctx-003", "fact")])
     (box.project / "theirs.json").write_bytes(dumped(theirs))
     would = asked(box, "playbook", "import", "theirs.json", "--dry-run")["points"]
@@ -61,12 +57,12 @@ def test_everything_is_taken_out_and_brought_into_another_project(up: Sandbox, t
     shown = run(up, "learned", "import", out, "--dir", other)
     assert "taken over: 1 point, 3 lessons; 0 lessons here already" in shown
     listed = asked(up, "learned", "list", "--dir", other)["records"]
-    assert sorted((r["kind"], r["state"]) for r in listed) == [("lesson", "waiting")] * 3 + [
-        ("point", "waiting")
-    ]
+    assert [(r["kind"], r["state"], len(r["others"])) for r in listed] == [
+        ("point", "waiting", 0), ("lesson", "waiting", 2)
+    ]  # fmt: skip
     again = run(up, "learned", "import", out, "--dir", other)
     assert "taken over: 0 points, 0 lessons; 3 lessons here already" in again
-    assert len(asked(up, "memory", "list")["records"]) == 3, "those of the first project are its own"
+    assert asked(up, "memory", "list")["records"][0]["others"] != listed[-1]["others"], "each has its own"
 
 
 def test_lessons_go_out_and_in_again(up: Sandbox, tmp_path: Path) -> None:
@@ -90,35 +86,6 @@ def test_lessons_go_out_and_in_again(up: Sandbox, tmp_path: Path) -> None:
     assert (brought["state"], brought["proof"], secret in brought["task"]) == ("waiting", "", False)
     out.write_text(f"{json.dumps(rows[0])}\nnot JSON\n")
     assert "line 2 of" in run(up, "memory", "import", out, code=2)
-
-
-OFFER = f"{ACE} of this project has 2 points that its playbook lacks"
-THEIRS = {
-    "version": "1.0",
-    "key_points": [{"name": "kpt_001", "text": "Use pathlib.", "score": 2}, "Tests need redis"],
-}
-
-
-@pytest.mark.shows("LEARN-15")
-def test_it_is_offered_in_words_until_it_says_nothing_new(box: Sandbox) -> None:
-    """By the list and `status` (with a daemon and without one); taken over it is offered no more. Nothing is
-    read through a link.
-    """
-    (box.project / ".claude").mkdir(exist_ok=True)
-    (box.project / ACE).write_text(json.dumps(THEIRS))
-    for code, verb in ((0, ["playbook"]), (3, ["status"])):
-        said(reflectd(box, *verb), code, OFFER, f"playbook import {ACE}")
-    with Daemon(box):
-        said(reflectd(box, "status"), 0, OFFER)
-    assert OFFER not in said(reflectd(box, "playbook", cwd=box.root), 0)
-    said(reflectd(box, "playbook", "import", ACE), 0, "taken over: 2 points")
-    for code, verb in ((0, ["playbook"]), (3, ["status"])):
-        assert "of this project has" not in said(reflectd(box, *verb), code)
-    (box.project / ACE).write_text(json.dumps({"key_points": ["another"]}))
-    said(reflectd(box, "status"), 3, "has 1 point that")
-    (box.project / ".claude").rename(box.root / "away")
-    (box.project / ".claude").symlink_to(box.root / "away")
-    assert "of this project has" not in said(reflectd(box, "status"), 3)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from daemon import config
 from daemon.cli.setup.learning import FAILED, USUAL
-from daemon.learning.playbook.project_playbook import ACE
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import REPO, Sandbox
 from tests.cli.setup.test_setup import CONNECT, LEARN, a_program, asked, settings_file, settings_of
@@ -164,15 +163,6 @@ def test_settings_with_a_mistake_stay_as_they_are(box: Sandbox) -> None:
     said(reflectd(box, "setup", "opencode"), 0, "learns: the daemon will not start with these settings")
     assert settings_file(box).read_text() == "[judge]\nmode = 'act"
     assert "error" in as_json(box, "opencode")
-
-
-def test_setup_offers_the_playbook_of_another_program(box: Sandbox) -> None:
-    """That of the ACE plugin in the current project."""
-    (box.project / ".claude").mkdir()
-    (box.project / ACE).write_text(json.dumps({"key_points": ["Use pathlib."]}))
-    done = reflectd(box, "setup", "opencode", **a_program(box, "opencode"))
-    said(done, 0, f"{ACE} of this project has 1 point", f"`reflectd playbook import {ACE}`")
-    assert "of this project" not in said(reflectd(box, "setup", "opencode", "--remove"), 0)
 
 
 def test_an_answer_about_one_of_the_two_is_an_answer(box: Sandbox) -> None:
