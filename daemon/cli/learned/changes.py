@@ -54,21 +54,22 @@ def add(args: argparse.Namespace) -> int:
 def _add_point(args: argparse.Namespace, about: About) -> int:
     text, vouched = about.rules.check(args.text), attended()
     section = next(name for name, slug in points.SECTION_SLUGS.items() if slug == args.section)
-    with about.rules.playbook.change() as edit:
+    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
         point = points.add(edit.playbook, text, section, edit.names, points.said_in(edit.playbook))
         if point is None:
             twin = next(p for _, p in points.each(edit.playbook) if folded(p["text"]) == folded(text))
             raise UserError(f"{twin['name']} says the same: {short(twin['text'], 200)}")
         edit.what, edit.approved = f"added {point['name']}", [text] if vouched else []
     how, given = _reaches(about, "point", text, str(point["name"]), vouched=vouched)
-    change = f"p{edit.revision.number}" if edit.revision else ""
+    change = f"p{edit.revision.number}" if edit.revision else None
+    made = change is not None
     return _told(
         args,
-        {"changed": True, "change": change, "point": point, "given": bool(how), "told": given},
+        {"changed": made, "change": change, "point": point, "given": bool(how), "told": given},
         *(f"reflectd: {plain(line)}" for line in edit.told),
-        f"added: {point['name']} {plain(text)}",
+        f"{'' if made else 'would be '}added: {point['name']} {plain(text)}",
         given,
-        f"undo with: reflectd learned undo {change}",
+        *([f"undo with: reflectd learned undo {change}"] if made else []),
     )
 
 
@@ -95,6 +96,9 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
         raise UserError("say which task the lesson is about: --task TASK")
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
     body = {"directory": str(about.rules.project), "query": task, "reward": REWARD, "reflection": said}
+    if args.dry_run:
+        would = f"would be added: {plain(task)} → {plain(lesson)}"
+        return _told(args, {"dry_run": True, "episode": body}, would)
     made = about.post("memory/add", body)["episode"]
     vouched = attended()
     if vouched:
@@ -124,7 +128,7 @@ def approve(args: argparse.Namespace) -> int:
             say(f"nothing waits for a word of yours in {about.name}")
         return 0
     if not _agreed(args, found, "Shall agents be given {}?"):
-        return 0 if args.json else 1
+        return 0 if args.json or args.dry_run else 1
     for r in found:
         _settle(about, r, yes=True)
         how, why = about.learned.reaches(r.kind, r.text)
@@ -161,7 +165,7 @@ def forget(args: argparse.Namespace) -> int:
     if not rest:
         return code
     if not _agreed(args, rest, "Shall no agent be given {} any more, nor learn it again?"):
-        return code if args.json else 1
+        return code if args.json or args.dry_run else 1
     for r in rest:
         _settle(about, r, yes=False)
         back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
@@ -178,16 +182,21 @@ def _settle(about: About, r: Record, *, yes: bool) -> None:
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
-    """Says whether the person at the terminal says yes; never with ``--json``, which shows what would be
-    asked. Raises ``UserError`` without a terminal.
+    """Says whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show
+    what would be asked. Raises ``UserError`` without a terminal.
     """
     if args.json:
         print_json({"changed": False, "records": [r.as_json() for r in records]})
         return False
-    consent("a change of what was learned")
+    question = question.format("it" if len(records) == 1 else "these")
+    if not args.dry_run:
+        consent("a change of what was learned")
     paint = Paint()
     print("\n".join(line for r in records for line in line_of(r, paint)))
-    if asked(question.format("it" if len(records) == 1 else "these"), PERSON):
+    if args.dry_run:
+        say(f"you would be asked: {question}")
+        return False
+    if asked(question, PERSON):
         return True
     say("Nothing was changed.")
     return False
@@ -213,9 +222,13 @@ def undo(args: argparse.Namespace) -> int:
         return asked_about("undo", args)
     book = about.rules.playbook
     what = next((r.what for r in book.history() if r.number == number), "")
-    made = f"p{book.undo(number).number}"
-    done, back = f"undid p{number}: {short(what, 300)}", f"undo that with: reflectd learned undo {made}"
-    return _told(args, {"changed": True, "undone": f"p{number}", "change": made}, done, back)
+    done = book.undo(number, dry_run=args.dry_run)
+    if args.dry_run:
+        would = f"would undo p{number}: {short(what or done.what, 300)}"
+        return _told(args, {"changed": False, "undone": f"p{number}", "change": None}, would)
+    made = f"p{done.number}"
+    said, back = f"undid p{number}: {short(what, 300)}", f"undo that with: reflectd learned undo {made}"
+    return _told(args, {"changed": True, "undone": f"p{number}", "change": made}, said, back)
 
 
 def _list_changes(args: argparse.Namespace, about: About) -> int:

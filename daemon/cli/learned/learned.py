@@ -120,7 +120,7 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
 def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
     def change(name: str, text: str, function: str) -> argparse.ArgumentParser:
         parser = _action(what, name, text, _lazy(function), kind)
-        parser.set_defaults(dry_run=False)  # as verbs of `reflectd reflect` have it
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
         return parser
 
     one = change("add", "add one in your own words", "add")
@@ -144,7 +144,6 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     )
     add_flag(one)
     one = change("import", "take over exported points and lessons; they wait for your word", "take")
-    one.add_argument("--dry-run", action="store_true", help="say what would be taken over, change nothing")
     one.add_argument(
         "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
     )

@@ -297,11 +297,11 @@ class ProjectPlaybook:
     def history(self) -> list[Revision]:
         return self._revisions.all()
 
-    def undo(self, number: int) -> Revision:
+    def undo(self, number: int, *, dry_run: bool = False) -> Revision:
         """Undo that change, the newest one for 0. Raises ``UserError`` when the file was edited since."""
         self._check()
-        with alone(self.folder):
-            return self._revisions.undo(number, at=self._clock.now_ms())
+        with nullcontext() if dry_run else alone(self.folder):
+            return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
 
     def problem(self, path: str = "") -> str:
         """Why this folder can have no playbook there (where it is), "" when it can."""
