@@ -82,8 +82,9 @@ def test_lessons_go_out_and_in_again(up: Sandbox, tmp_path: Path) -> None:
     assert asked(up, "memory", "import", out, "--dry-run")["lessons"] == 1
     found = asked(up, "memory", "import", out)
     assert (found["lessons"], found["known"], [r["id"] for r in found["refused"]]) == (1, 1, ["2" * 32])
-    brought = next(r for r in asked(up, "memory")["records"] if r["key"] == "1" * 32)
-    assert (brought["state"], brought["proof"], secret in brought["task"]) == ("waiting", "", False)
+    kept = {e["id"]: e for e in map(json.loads, said(reflectd(up, "memory", "export"), 0).splitlines())}
+    brought = kept["1" * 32]
+    assert (brought["state"], brought["proof"], secret in brought["query"]) == ("quarantined", "", False)
     out.write_text(f"{json.dumps(rows[0])}\nnot JSON\n")
     assert "line 2 of" in run(up, "memory", "import", out, code=2)
 
