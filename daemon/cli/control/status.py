@@ -61,7 +61,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 when a daemon answers, 3 when none does."""
-    settings, where = look(args)
+    _, where = look(args)
     socket = find_socket(where)
     try:
         status = request(socket, "GET", "/v1/status")
