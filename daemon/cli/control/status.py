@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"running": True, **status, "sessions_shown": sessions})
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
-        more, project = _silenced(), find_project(known=known)
+        more, project = [*_silenced()], find_project(known=known)
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
         show(lines, pager=not args.no_pager)
     return 0
