@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ..core.question import Texts
 
 Expect = Literal["complete", "incomplete", "awaiting_user"]
-Source = Literal["saved", "labelled", "export", "transcript"]
 Json = dict[str, Any]
 T = TypeVar("T")
 VERSION: Final = 1
@@ -60,19 +59,14 @@ class Label(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """A case that can be judged, and what the file says about it besides.
-
-    ``judged`` is the verdict that was saved with it (state, feedback …), None if there is none. ``decided``:
-    what a guard says of a turn that the daemon would not have judged either.
+    """A case that can be judged, and what the file says about it besides. ``decided``: what a guard says of a
+    turn that the daemon would not have judged either.
     """
 
     case: Case
-    label: Label | None
-    source: Source
+    label: Label | None = None
     name: str = ""
     split: str = ""
-    tags: tuple[str, ...] = ()
-    judged: Json | None = None
     decided: Decision | None = None
 
 
@@ -101,7 +95,7 @@ def load(data: bytes, name: str, templates: Callable[[str], Texts]) -> Loaded:
             transcript = parse_export(found)
         except BadReply as e:
             raise UserError(f"{name}: not an exported session: {e}") from None
-        return Loaded(_make(transcript, name, templates, fence), None, "export", name)
+        return Loaded(_make(transcript, name, templates, fence), name=name)
     raise UserError(f"{name} is none of these: {FORMS}")
 
 
@@ -115,7 +109,7 @@ def of_transcript(
     decided = skip(session, case.turn, no, case.at, limits) if no is not None else None
     if no is not None and decided is None:
         raise UserError(f"{name}: nothing to judge: {no.reason}")
-    return Loaded(case, None, "transcript", name, decided=decided)
+    return Loaded(case, name=name, decided=decided)
 
 
 def _saved(found: Json, name: str, templates: Callable[[str], Texts], nonce: str) -> Loaded:
@@ -137,28 +131,13 @@ def _saved(found: Json, name: str, templates: Callable[[str], Texts], nonce: str
         project=case.project,
         prompt_tokens=case.prompt_tokens,
     )
-    judged = found.get("verdict")
-    return Loaded(
-        case=case,
-        label=_label(found, name),
-        source="saved",
-        name=name,
-        split=_text(found, "split"),
-        tags=_tags(found),
-        judged=judged if isinstance(judged, dict) else None,
-    )
+    return Loaded(case, _label(found, name), name, _text(found, "split"))
 
 
 def _labelled(found: Json, name: str, templates: Callable[[str], Texts], nonce: str) -> Loaded:
     transcript = _convert(found["transcript"], Transcript, name, "transcript")
-    return Loaded(
-        case=_make(transcript, name, templates, nonce, project=_text(found, "project")),
-        label=_label(found, name),
-        source="labelled",
-        name=name,
-        split=_text(found, "split"),
-        tags=_tags(found),
-    )
+    case = _make(transcript, name, templates, nonce, project=_text(found, "project"))
+    return Loaded(case, _label(found, name), name, _text(found, "split"))
 
 
 def _label(found: Json, name: str) -> Label | None:
@@ -213,11 +192,6 @@ def _convert(value: object, form: type[T], name: str, where: str) -> T:
 def _text(found: Json, key: str) -> str:
     value = found.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _tags(found: Json) -> tuple[str, ...]:
-    tags = found.get("tags")
-    return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
 
 
 class Replayed(Struct, frozen=True):

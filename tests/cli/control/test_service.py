@@ -133,12 +133,6 @@ def test_wrong_settings(box: Sandbox) -> None:
     assert "removed" in reflectd(box, "uninstall", code=1, REFLECTD_JUDGE_MODE="maybe")
 
 
-@pytest.mark.parametrize("args", [[], ["restart"], ["install", "now"], ["status", "--dry-run"]], ids=" ".join)
-def test_wrong_arguments(box: Sandbox, args: list[str]) -> None:
-    """Exit code 2."""
-    reflectd(box, *args, code=2)
-
-
 @linux_only
 def test_a_folder_that_cannot_be_written(box: Sandbox) -> None:
     """The file system refuses: exit code 1, with the path."""

@@ -9,7 +9,7 @@ import pytest
 
 from daemon.cli.verbs import VERBS
 from harness.machine.sandbox import Sandbox
-from tests.support.machine.command_line import environment, reflectd, said
+from tests.support.machine.command_line import environment, reflectd
 
 
 def completed(box: Sandbox, line: str, **env: str) -> list[str]:
@@ -85,9 +85,3 @@ _reflectd
         )
         assert done.stderr == ""
         assert [found.partition(":")[0] for found in done.stdout.splitlines()] == [wanted]
-
-
-@pytest.mark.parametrize("args", [[], ["tcsh"]], ids=" ".join)
-def test_completion_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
-    """Exit code 2."""
-    said(reflectd(box, "completion", *args), 2)

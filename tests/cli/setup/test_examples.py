@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 SAMPLE = json.dumps({"state": "complete", "session": "ses_1", "title": "Shop", "directory": "/shop"})
 
 
-def test_the_scripts_are_listed(box: Sandbox) -> None:
-    """Each with what it does; modules that they share are no scripts."""
+def test_the_scripts_are_listed_and_copied(box: Sandbox) -> None:
+    """Each with what it does; modules that they share are no scripts. A copy has all that it needs; a folder
+    that exists is left alone, with one line that says so.
+    """
     said = reflectd(box, "examples").stdout
     assert "desktop.py   Shows a verdict as a desktop notification" in said
-    found = json.loads(reflectd(box, "examples", "--json").stdout)
-    assert sorted(found["scripts"]) == ["desktop.py", "speak.py", "telegram.py"]
-
-
-def test_they_are_copied_and_run_there(box: Sandbox) -> None:
-    """Everything that they need comes along."""
     folder = box.root / "mine"
     assert f"copied to {folder}" in reflectd(box, "examples", str(folder)).stdout
     command = [sys.executable, str(folder / "speak.py"), "--dry-run"]
@@ -32,12 +28,8 @@ def test_they_are_copied_and_run_there(box: Sandbox) -> None:
         command, input=SAMPLE, env=box.env(), capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_nothing_is_overwritten(box: Sandbox) -> None:
-    """A folder that exists is left alone, with one line that says so."""
-    mine = box.file("mine/speak.py", "my own")
-    done = reflectd(box, "examples", str(mine.parent))
-    assert done.returncode == 2
-    assert done.stderr == f"reflectd: {mine.parent} exists already; name a new folder\n"
-    assert mine.read_text() == "my own"
+    found = json.loads(reflectd(box, "examples", "--json").stdout)
+    assert sorted(found["scripts"]) == ["desktop.py", "speak.py", "telegram.py"]
+    again = reflectd(box, "examples", str(folder))
+    assert again.returncode == 2
+    assert again.stderr == f"reflectd: {folder} exists already; name a new folder\n"

@@ -83,14 +83,6 @@ def test_cost_by_each_thing(box: Sandbox) -> None:
     said(reflectd(box, "cost", "--session", "nobody"), 2, "no session begins with 'nobody'")
 
 
-@pytest.mark.parametrize(
-    "args", [["--days", "0"], ["--days", "401"], ["--days", "x"], ["--by", "moon"]], ids=" ".join
-)
-def test_cost_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
-    """Exit code 2."""
-    said(reflectd(box, "cost", *args), 2)
-
-
 def test_what_a_person_asked_for_is_shown_apart(box: Sandbox) -> None:
     """Its own account: in the sums, in a group of its own, and below what judging cost; nothing of it counts
     as judging. `status` tells it too.

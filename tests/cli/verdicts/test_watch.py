@@ -243,13 +243,3 @@ def test_a_line_of_watch(entry: dict[str, Any], words: list[str]) -> None:
     assert "ses_58c3f0d91ffe " in line + " "
     assert [w for w in words if w not in line] == []
     assert not set(line) & {"\x1b", "\n"}
-
-
-@pytest.mark.parametrize(
-    "args",
-    [["--dir", "x", "--all"], ["--exec", "true", "--exec-timeout", "0"]],
-    ids=" ".join,
-)
-def test_watch_with_wrong_arguments(box: Sandbox, args: list[str]) -> None:
-    """Exit code 2."""
-    said(reflectd(box, "watch", *args), 2)
