@@ -57,9 +57,8 @@ class ClaudeCode(Host):
         files += [folder / ".claude" / name for name in ("settings.json", "settings.local.json")]
         return list(dict.fromkeys(files))
 
-    def mine(self, text: str, line: str = "") -> list[str]:
+    def mine(self, text: str) -> list[str]:
         """The plugin's folder, or the plugin's name where only that stands there."""
-        del line
         settings = _parsed(text)
         folder = entry(settings)
         if folder is None and NAME in settings.get(MARKET[0], {}):
@@ -78,9 +77,9 @@ class ClaudeCode(Host):
             raise UserError(problem)
         return text
 
-    def take(self, text: str, line: str, before: str) -> str:
+    def take(self, text: str, before: str) -> str:
         """Both entries go, and the objects that they leave empty."""
-        del line, before
+        del before
         return jsonc.take(jsonc.take(text, ENABLED), MARKET)
 
     def loads(self, env: Mapping[str, str], folder: Path) -> list[Path]:

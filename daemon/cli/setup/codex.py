@@ -73,9 +73,8 @@ class Codex(Host):
         """The script."""
         return str(copies.place(env, self.host) / SCRIPT)
 
-    def mine(self, text: str, line: str = "") -> list[str]:
+    def mine(self, text: str) -> list[str]:
         """The commands of our hooks."""
-        del line
         return [_command(found) for _, _, found in _ours(text)]
 
     def put(self, text: str, line: str) -> str:
@@ -86,9 +85,9 @@ class Codex(Host):
                 text = jsonc.add_item(jsonc.drop_items(text, path, _is_ours), path, wanted)
         return text
 
-    def take(self, text: str, line: str, before: str) -> str:
+    def take(self, text: str, before: str) -> str:
         """A list that they leave empty goes too."""
-        del line, before
+        del before
         for path in {("hooks", event): None for event, _, _ in _ours(text)}:
             text = jsonc.drop_items(text, path, _is_ours)
             text = text if jsonc.items(text, path) else jsonc.take(text, path)

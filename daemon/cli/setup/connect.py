@@ -54,8 +54,8 @@ class Host:
         """The settings files that the agent reads when it is started in ``folder``; they may be missing."""
         raise NotImplementedError
 
-    def mine(self, text: str, line: str = "") -> list[str]:
-        """The names in our entries; ``line`` counts as ours. Raises ``UserError``."""
+    def mine(self, text: str) -> list[str]:
+        """The names in our entries. Raises ``UserError``."""
         raise NotImplementedError
 
     def put(self, text: str, line: str) -> str:
@@ -64,7 +64,7 @@ class Host:
         """
         raise NotImplementedError
 
-    def take(self, text: str, line: str, before: str) -> str:
+    def take(self, text: str, before: str) -> str:
         """The settings without our entries and what they leave empty; ``before``: as they once were."""
         raise NotImplementedError
 
@@ -72,9 +72,8 @@ class Host:
         """The text by which our entry names the plugin's copy."""
         return str(copies.place(env, self.host))
 
-    def choose(self, files: list[Path], line: str) -> Path:
+    def choose(self, files: list[Path]) -> Path:
         """The file to edit."""
-        del line
         return files[0]
 
     def loads(self, env: Env, folder: Path) -> list[Path]:
@@ -140,20 +139,19 @@ class Host:
             if not dry_run:
                 self._clear(env, folder, report.file, old)
             return report
-        line = args.spec or ("" if args.remove else self.line(env))
-        file = self.choose(files, line)
+        file = self.choose(files)
         if args.remove:
-            report = self.remove(env, file, line, folder=folder, force=args.force, dry_run=dry_run)
+            report = self.remove(env, file, folder=folder, force=args.force, dry_run=dry_run)
             still = (f"{where}: it is still loaded from there" for where in self.elsewhere(env, folder, file))
             return replace(report, warnings=tuple(still))
-        there, old = os.path.lexists(file), read_text(file)
+        there, old, line = os.path.lexists(file), read_text(file), self.line(env)
         with named(file):
-            mine = self.mine(old, line)
+            mine = self.mine(old)
             text = self.put(old if old.strip() else self.new, line)
         told = (fleeting(f"{line} {PACKAGE}"), *self.warnings(env, folder, file, text))
         if text != old:
             check_editable(file, force=args.force)
-        copied = not (dry_run or args.spec) and copies.refresh(env, self.host, make=True)
+        copied = not dry_run and copies.refresh(env, self.host, make=True)
         change = text != old and not dry_run
         backup = edit.write(env, file, old.encode(), text.encode(), now) if change else None
         note = "" if dry_run else self.note(args, env)
@@ -167,7 +165,6 @@ class Host:
         self,
         env: Env,
         file: Path,
-        line: str = "",
         *,
         folder: Path | None = None,
         force: bool = False,
@@ -176,11 +173,11 @@ class Host:
         """Take our entry out; the file is as it was before us, if nobody edited it since."""
         old, text = read_text(file), None
         with named(file):
-            mine = self.mine(old, line)
+            mine = self.mine(old)
             made, oldest = edit.first(env, file)
             if mine:
                 before = None if oldest is None else oldest.decode()
-                text = self._without(env, file, old, line, made=made, oldest=before)
+                text = self._without(env, file, old, made=made, oldest=before)
         if mine:
             check_editable(file, force=force)
         if mine and not dry_run:
@@ -188,7 +185,7 @@ class Host:
         if not dry_run:
             self._clear(env, folder or Path.cwd(), file, old)
         if not mine:
-            return Report(file, "unchanged", line)
+            return Report(file, "unchanged")
         action: Action = "deleted" if text is None and made else "removed"
         return Report(file, action, mine[0], None, diff(file, old, text or ""))
 
@@ -200,14 +197,12 @@ class Host:
             if self.is_in(file):
                 yield file, self.part, partial(self.remove, env, file)
 
-    def _without(
-        self, env: Env, file: Path, old: str, line: str, *, made: bool, oldest: str | None
-    ) -> str | None:
+    def _without(self, env: Env, file: Path, old: str, *, made: bool, oldest: str | None) -> str | None:
         """The settings without us; None when nothing is left in them, and the person had no empty file."""
         untouched, data = edit.before(env, file)
-        if untouched and (data is None or not self.mine(data.decode(), line)):
+        if untouched and (data is None or not self.mine(data.decode())):
             return None if data is None else data.decode()
-        text = self.take(old, line, oldest or "")
+        text = self.take(old, oldest or "")
         if made:
             empty = is_bare(text) or "".join(text.split()) == "".join(self.new.split())
         else:

@@ -54,33 +54,33 @@ class OpenCode(Host):
         """The folder and not its file: version 2 of opencode loads no plugin that is named by its file."""
         return copies.place(env, self.host).as_uri()
 
-    def choose(self, files: list[Path], line: str) -> Path:
+    def choose(self, files: list[Path]) -> Path:
         """The file with our line, else one with a plugin list, else the first that exists."""
         there = dict[Path, list[str]]()
         for file in filter(Path.exists, files):
             with named(file):
                 there[file] = _specs(read_text(file))
-        with_ours = [file for file, specs in there.items() if any(_is_ours(spec, line) for spec in specs)]
+        with_ours = [file for file, specs in there.items() if any(map(_is_ours, specs))]
         with_list = [file for file, specs in there.items() if specs]
         return [*with_ours, *with_list, *there, *files][0]
 
-    def mine(self, text: str, line: str = "") -> list[str]:
+    def mine(self, text: str) -> list[str]:
         """Our lines."""
-        return [spec for spec in _specs(text) if _is_ours(spec, line)]
+        return [spec for spec in _specs(text) if _is_ours(spec)]
 
     def put(self, text: str, line: str) -> str:
         """``line`` stands in the place of the first of ours, with its options; the other ones go."""
         entries = jsonc.items(text, LIST)
-        ours = [_is_ours(spec_of(entry), line) for entry in entries]
+        ours = [_is_ours(spec_of(entry)) for entry in entries]
         if True not in ours:
             return jsonc.add_item(text, LIST, line)
         at = ours.index(True)
-        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry), line), after=at)
+        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry)), after=at)
         return jsonc.set_item(text, LIST, (at, 0) if isinstance(entries[at], list) else (at,), line)
 
-    def take(self, text: str, line: str, before: str) -> str:
+    def take(self, text: str, before: str) -> str:
         """A list that is empty then goes too, unless it was there before."""
-        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry), line))
+        text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry)))
         made = not jsonc.items(text, LIST) and LIST[0] not in jsonc.read(before)
         return jsonc.take(text, LIST) if made else text
 
@@ -115,8 +115,8 @@ def _specs(text: str) -> list[str]:
     return [spec_of(entry) for entry in jsonc.items(text, LIST)]
 
 
-def _is_ours(spec: str, line: str = "") -> bool:
-    return bool(spec) and (spec == line or _OURS.search(spec) is not None)
+def _is_ours(spec: str) -> bool:
+    return _OURS.search(spec) is not None
 
 
 def loaded(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:

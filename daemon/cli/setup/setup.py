@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 NOT_CONNECTED: Final = 3
 WIDE: Final = 78  # columns of a question
 NO_START: Final = "the daemon will not start with these settings"
-OF_ONE: Final = {"spec": "opencode", "reflect": "claude-code"}
-"""Flags that need an agent's name, and the agent that has them."""
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads reflectd.",
     "added": "Added reflectd to {file}.",
@@ -99,7 +97,6 @@ def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {FULL}"),
     ):
         setup.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
-    setup.add_argument("--spec", help="opencode: what it loads, for example opencode-reflectd from npm")
     setup.add_argument(
         "--force", action="store_true", help="even if the file was edited since or belongs to another user"
     )
@@ -135,9 +132,8 @@ def _check(args: argparse.Namespace) -> None:
         if given is not None and (back or args.status):
             flag = f"--{'no-' if given is False else ''}{key}"
             raise UserError(f"give {flag} alone, without --remove, --undo and --status")
-    for key, host in OF_ONE.items():
-        if getattr(args, key) is not None and args.host != host:
-            raise UserError(f"--{key} is for one agent: `reflectd setup {host}`")
+    if args.reflect is not None and args.host != CLAUDE_CODE.host:
+        raise UserError("--reflect is for one agent: `reflectd setup claude-code`")
     if args.host == OPENCODE.host and (args.mod is not None or args.judge):
         raise UserError("--mod and --judge are not for opencode: `reflectd setup claude-code`")
 

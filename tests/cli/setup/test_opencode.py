@@ -167,14 +167,6 @@ def test_lines_of_others_are_left_alone(desk: OpenCodeDesk, other: str) -> None:
     assert items(file.read_text(), LIST) == [other]
 
 
-def test_spec_is_free_text(desk: OpenCodeDesk) -> None:
-    """``--spec`` takes the npm name or a fork's path, which ``--remove --spec`` finds again."""
-    assert desk.json("--spec", "opencode-reflectd@1")["line"] == "opencode-reflectd@1"
-    assert desk.json("--spec", "/my/fork.ts")["action"] == "replaced"
-    assert desk.json("--remove")["action"] == "unchanged"
-    assert desk.json("--remove", "--spec", "/my/fork.ts")["action"] == "deleted"
-
-
 def test_remove_takes_out_our_line_only(desk: OpenCodeDesk) -> None:
     """After setup and removal the bytes are those of before; where nothing is ours, nothing happens."""
     file = desk.put("opencode.jsonc", MINE)
@@ -208,11 +200,12 @@ def test_five_backups_stay(desk: OpenCodeDesk) -> None:
     file = desk.put("opencode.json", "{}")
     file.chmod(0o600)
     for number in range(8):
-        desk("--spec", f"opencode-reflectd@{number}")
+        if number:
+            file.write_text(f'{{"plugin": ["opencode-reflectd@{number}"]}}')
+        assert desk() == 0
     kept = [backup.read_text() for backup in desk.backups()]
     assert kept[0] == "{}"
-    assert ["opencode-reflectd@" in text for text in kept] == [False, True, True, True, True]
-    assert "@6" in kept[-1]
+    assert [text[-4:-3] for text in kept[1:]] == ["4", "5", "6", "7"]
     assert {backup.stat().st_mode & 0o777 for backup in desk.backups()} == {0o600}
     assert file.stat().st_mode & 0o777 == 0o600
 
@@ -220,9 +213,10 @@ def test_five_backups_stay(desk: OpenCodeDesk) -> None:
 def test_backups_of_one_second_keep_their_order(desk: OpenCodeDesk) -> None:
     """Two edits in one second: the second one is undone first."""
     file = desk.put("opencode.json", "{}")
-    desk("--spec", "opencode-reflectd@1")
+    desk()
     desk.time -= timedelta(seconds=1)
-    desk("--spec", "opencode-reflectd@2")
+    file.write_text('{"plugin": ["opencode-reflectd@1"]}')
+    desk()
     assert [backup.name[16:19] for backup in desk.backups()] == ["001", "002"]
     assert desk("--undo") == 0
     assert "opencode-reflectd@1" in file.read_text()
@@ -458,10 +452,8 @@ def test_opencodes_own_variables_are_looked_at(desk: OpenCodeDesk, variable: str
 
 def test_a_temporary_installation_is_pointed_out(desk: OpenCodeDesk) -> None:
     """A path in the cache of uvx is pointed out: the next cleaning deletes it."""
-    line = (
-        "file:///home/me/.cache/uv/archive-v0/abc/lib/python3.12/site-packages/daemon/shims/opencode/index.ts"
-    )
-    assert "temporary" in desk.json("--spec", line)["warnings"][0]
+    desk.env["XDG_DATA_HOME"] = str(desk.root / "uv" / "archive-v0" / "abc")
+    assert "temporary" in desk.json()["warnings"][0]
 
 
 @pytest.mark.shows("I41")
