@@ -51,14 +51,8 @@ def configure(settings: Settings, target: TextIO | Path) -> None:
     """Log to a stream, or to a file that is rotated. When the file can't be opened, its lines are lost."""
     stream = None if isinstance(target, Path) else target
     journal = stream is not None and is_journal(stream)
-    renderer: Callable[[WrappedLogger, str, EventDict], str]
-    if stream is not None and not journal and _is_terminal(stream):
-        renderer = structlog.dev.ConsoleRenderer(
-            colors=not os.environ.get("NO_COLOR"), exception_formatter=structlog.dev.plain_traceback
-        )
-    else:
-        order = ["timestamp", "level", "part", "event", "session"]
-        renderer = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True, bool_as_flag=False)
+    order = ["timestamp", "level", "part", "event", "session"]
+    renderer = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True, bool_as_flag=False)
     stamps = [] if journal else [structlog.processors.TimeStamper(fmt="iso", utc=True)]
     structlog.configure(
         processors=[
@@ -183,13 +177,6 @@ def _cut(text: str, limit: int, *, tail: bool = False) -> str:
     if tail:
         return "… " + redact_tail(text, limit)
     return redact_head(text, limit) + f" … ({len(text)} characters)"
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    try:
-        return stream.isatty()
-    except ValueError:  # closed
-        return False
 
 
 class _Sink:

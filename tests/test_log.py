@@ -5,19 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from daemon import log
 from daemon.core.settings import Log, Settings
-
-if TYPE_CHECKING:
-    pass
 
 SECRET = "ghp_" + "abcdefghij0123456789abcdefghij012345"
 
@@ -128,26 +123,6 @@ def test_a_logger_made_before_the_set_up_follows_it() -> None:
     stream = lines()
     early.info("now")
     assert "part=early" in stream.getvalue()
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_colours_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pseudo terminal gets colours, unless NO_COLOR is set; a pipe never does."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-    def shown() -> bytes:
-        reader, writer = pty.openpty()
-        with os.fdopen(writer, "w") as stream:
-            log.configure(Settings(), stream)
-            log.get("x").info("hello", a=1)
-            raw = os.read(reader, 4096)
-        os.close(reader)
-        return raw
-
-    assert b"\x1b[" in shown()
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert b"\x1b[" not in shown()
-    assert "\x1b[" not in lines(Settings(log=Log("debug"))).getvalue()
 
 
 def test_the_file_is_private_appended_to_and_made_with_its_folder(tmp_path: Path) -> None:
