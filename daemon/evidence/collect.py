@@ -31,7 +31,6 @@ from .edits import (
     Weakening,
     edits,
     file_name,
-    hollow,
     is_prose,
     is_test,
     matters,
@@ -279,10 +278,7 @@ def _stubs(path: str, old: str, new: str, work: Work) -> None:
     """Takes in the stand-ins of an edit and drops those it replaced."""
     was, part = work.shown.get(path, ""), old.strip()
     before = [s for s in work.stubs.get(path, ()) if old and s.line not in old and part not in s.line]
-    now = (
-        *before,
-        *(s for s in (*stubs(path, old, new), *hollow(path, old, new)) if f"{s.line}\n" not in was),
-    )
+    now = (*before, *(s for s in stubs(path, old, new) if f"{s.line}\n" not in was))
     work.stubs = {**work.stubs, path: now} if now else {p: s for p, s in work.stubs.items() if p != path}
 
 

@@ -125,25 +125,6 @@ _ELIDED: Final = re.compile(
     r"[^\n]{0,60}$",
     re.MULTILINE | re.IGNORECASE,
 )
-_HOLLOW: Final = re.compile(  # a function whose body is a remark, with or without an empty answer
-    r"\b(?:func|fn|fun|function|public|private|protected|internal|static|async|suspend|export|void)\b[^\n{};=]{0,120}?"
-    r"\b(?P<name>[A-Za-z_]\w{1,60})\s{0,2}\([^()\n{}]{0,200}\)[^\n{};=]{0,80}\{[ \t]{0,8}\n?"
-    r"(?:[ \t]{0,40}(?://|#|/\*)[^\n]{3,160}\n){1,3}"
-    r"[ \t]{0,40}(?:(?:return )?(?:nil|null|None|undefined|false"
-    r"|0|\"\"|''|\[\]|\{\}|Ok\(\(\)\)|Optional\.empty\(\))?;?\s{0,40})\}"
-)
-_HOLLOW_PY: Final = re.compile(
-    r"^[ \t]{0,24}(?:async )?def (?P<name>\w{2,60})\([^()\n]{0,200}\)[^:\n]{0,60}:[ ]?\n"
-    r"(?:[ \t]{1,32}\"\"\"[^\"\n]{0,200}\"\"\"\n)?(?:[ \t]{1,32}#[^\n]{3,160}\n){1,3}"
-    r"[ \t]{1,32}return(?: (?:None|0|0\.0|\"\"|''|\[\]|\{\}|False|True|\(\)))?[ \t]{0,8}(?:\n|$)",
-    re.MULTILINE,
-)
-_MEANT: Final = re.compile(  # empty on purpose
-    r"\b(?:no-?op|nothing|intentional\w*|deliberate\w*|on purpose"
-    r"|ignor\w*|unused|empty|default|not (?:needed|found|used"
-    r"|supported|applicable)|never|no longer|absichtlich|leer|rien|vide|nada|vacío)\b",
-    re.IGNORECASE,
-)
 _MARKS: Final = (
     "mplement", "MPLEMENT", "todo!", "TODO", "Unsupported", "FIXME", "laceholder", "stub", "Stub", "dummy",
     "pass\n", "...", "…", "oming soon", "est of", "xisting code", "nchanged",
@@ -156,14 +137,11 @@ _ABSTRACT: Final = re.compile(
 
 
 class Stub(Struct, frozen=True):
-    """One stand-in: ``line`` as written. ``elided``: code was cut away. ``hollow``: a body that is a
-    remark.
-    """
+    """One stand-in: ``line`` as written. ``elided``: code was cut away."""
 
     path: str
     line: str
     elided: bool = False
-    hollow: bool = False
 
 
 def stubs(path: str, old: str, new: str) -> tuple[Stub, ...]:
@@ -181,20 +159,6 @@ def stubs(path: str, old: str, new: str) -> tuple[Stub, ...]:
             line = text[start : end if end >= 0 else len(text)].strip()[:200]
             if line and line not in old and len(found) < MAX_MARKS:
                 found.append(Stub(path, line, elided))
-    return tuple(found)
-
-
-def hollow(path: str, old: str, new: str) -> tuple[Stub, ...]:
-    """Functions whose whole body is a remark."""
-    if is_prose(path) or is_test(path) or not any(mark in new for mark in ("//", "#", "/*")):
-        return ()
-    text, found = new[:MAX_STUB_TEXT], list[Stub]()
-    if _ABSTRACT.search(text):
-        return ()
-    for m in (*_HOLLOW.finditer(text), *_HOLLOW_PY.finditer(text)):
-        line = next((part.strip() for part in m[0].split("\n")[1:] if part.strip()), m["name"])[:200]
-        if not _MEANT.search(m[0]) and line not in old and len(found) < MAX_MARKS:
-            found.append(Stub(path, line, hollow=True))
     return tuple(found)
 
 

@@ -257,8 +257,7 @@ def write_rows(work: Work) -> list[Row]:
     shown = ", ".join(shorten(p, 120) for p in paths[-10:])
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     text = f"files written: {shown}{more}; last write: {shorten(writes[-1].path, 200)} ({writes[-1].by})"
-    left = sorted(path for path, marks in work.stubs.items() if not all(m.hollow for m in marks))
-    if left:
+    if left := sorted(work.stubs):
         text += f'; left as "not implemented" in {shorten(", ".join(left[:3]), 200)}'
     return [Row("", "write", text, outcome="failed" if left else "", detail=writes[-1].path)]
 
@@ -393,11 +392,10 @@ def unfinished_rows(work: Work, errors: Collection[str], *, denied: bool) -> lis
 
 def _stubs(work: Work) -> Iterator[Row]:
     for path, marks in work.stubs.items():
-        solid = [m for m in marks if not m.hollow]
-        for mark in sorted(solid, key=lambda s: not s.elided)[:1]:
-            what = "in place of the code" if mark.elided else "in it"
-            text = f'{file_name(path)} was written with "{shorten(mark.line)}" {what}'
-            yield Row("", "unmet", text, open=mark.elided, detail=text)
+        mark = next((m for m in marks if m.elided), marks[0])
+        what = "in place of the code" if mark.elided else "in it"
+        text = f'{file_name(path)} was written with "{shorten(mark.line)}" {what}'
+        yield Row("", "unmet", text, open=mark.elided, detail=text)
 
 
 def _failed_edits(work: Work, errors: Collection[str]) -> Iterator[Row]:
