@@ -28,18 +28,12 @@ TEXTS: Final = 60  # newest messages of the task whose text is read
 TEXT_CHARS: Final = 20_000  # of each
 ALL_CHARS: Final = 200_000
 OUTPUT_CHARS: Final = 6_000
-MAX_DEPTH: Final = 3
-MAX_STEPS: Final = 300
 _WRITES: Final = frozenset({"create", "comment", "edit", "review", "ready", "reopen", "develop"})
 _READS: Final = frozenset({"view", "checks", "checkout", "diff"})
 _CLOSES: Final = frozenset({"merge", "close", "delete"})
 _ALIASES: Final = {"new": "create", "co": "checkout", "show": "view"}
 _NO_RUN: Final = frozenset({"--help", "-h", "--dry-run", "--web", "-w"})
-_GIT_VALUES: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree"})
 _BRANCHES: Final = frozenset({"-d", "-D", "-m", "-M", "-f"})
-_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
-_INLINE: Final = re.compile(r"-[a-z]{0,5}c$")
-_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w{0,60}=\$\((?P<script>.{1,4000})\)$", re.DOTALL)
 _REPO: Final = re.compile(r"(?:[\w.-]{1,100}(?::\d{1,5})?/)?[\w.-]{1,60}/[\w.-]{1,100}")
 _NUMBER: Final = re.compile(r"#?([1-9]\d{0,8})")
 _URL: Final = re.compile(
@@ -119,29 +113,19 @@ def github_work(transcript: Transcript) -> GithubWork:
     return GithubWork(tuple(tools), _named(transcript), next(reversed(written or read), None))
 
 
-def commands(script: str, *, depth: int = 0) -> Iterator[Command]:
+def commands(script: str) -> Iterator[Command]:
     """The ``git`` and ``gh`` commands of a script that matter here and really run, in order."""
-    from ..evidence.shell import steps, unwrap  # hundreds of patterns, which no start needs
+    from ..evidence.shell import commands_in, git_words, program  # hundreds of patterns, which no start needs
 
-    for step in steps(script)[:MAX_STEPS]:
-        for word in step.words:
-            inside = _ASSIGNED.match(word) if "=$(" in word else None
-            if inside and depth < MAX_DEPTH:
-                yield from commands(inside["script"], depth=depth + 1)
-        words = unwrap(step.words)[0]
-        name = words[0].rsplit("/", 1)[-1].removesuffix(".exe") if words else ""
-        if name in _SHELLS and depth < MAX_DEPTH:
-            inline = next((text for option, text in pairwise(words[1:]) if _INLINE.match(option)), "")
-            yield from commands(inline, depth=depth + 1)
-        elif name in {"git", "gh"} and (found := (_git if name == "git" else _gh)(words[1:])):
+    for words in commands_in(script):
+        name = program(words)
+        found = _git(git_words(words)) if name == "git" else _gh(words[1:]) if name == "gh" else None
+        if found is not None:
             yield found
 
 
 def _git(words: tuple[str, ...]) -> Command | None:
-    i = 0
-    while i < len(words) and words[i].startswith("-"):
-        i += 2 if words[i] in _GIT_VALUES else 1
-    verb, rest = words[i : i + 1], words[i + 1 :]
+    verb, rest = words[:1], words[1:]
     first = rest[0] if rest else ""
     match verb:
         case ("commit" | "push",) if not _NO_RUN & set(rest) and not (verb == ("push",) and "-n" in rest):

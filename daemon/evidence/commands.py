@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..core.evidence import CheckKind
 from ..tables import Tables
 from .actions import Action, Check, Deed, DeedKind, Stash, Write
-from .shell import MAX_SCRIPT, Step, steps, unwrap
+from .shell import MAX_DEPTH, MAX_SCRIPT, MAX_STEPS, Step, git_words, inline, program, steps, unwrap
 
 
 class Runner(Struct, frozen=True):
@@ -48,8 +48,8 @@ def _runners() -> tuple[dict[str, Runner], dict[str, dict[str, Runner]]]:
     for *runner, names in _TABLES.rows("commands.checks", 5):
         direct |= dict.fromkeys(names.split(), _runner(*runner))
     for *runner, programs, names in _TABLES.rows("commands.verbs", 6):
-        for program in programs.split("/"):
-            verbs.setdefault(program, {}).update(dict.fromkeys(names.split(), _runner(*runner)))
+        for runs in programs.split("/"):
+            verbs.setdefault(runs, {}).update(dict.fromkeys(names.split(), _runner(*runner)))
     return direct, verbs
 
 
@@ -67,11 +67,7 @@ _VALUE: Final = frozenset(_TABLES.words("commands.valued"))
 
 # --- a script ----------------------------------------------------------------------------------------------
 
-MAX_DEPTH: Final = 3
-MAX_STEPS: Final = 300
 _CLOSERS: Final = frozenset({"fi", "done", "}", "esac"})
-
-_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _FILTER: Final = re.compile(
     r"(?:-k|-t|-g|-R|-L|-E|-run|--run|--grep|--filter|--tests|--test|--lf|--last-failed|--sw"
     r"|--testNamePattern|--testPathPattern"
@@ -95,7 +91,7 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
     options: set[str] = set()
     for i, step in enumerate(found):
         words, negated = unwrap(step.words)
-        name = words[0].rsplit("/", 1)[-1] if words else ""
+        name = program(words)
         if name in {"cd", "pushd"}:
             cwd = _move(cwd, words)
         elif name == "set":
@@ -119,9 +115,8 @@ def read_script(script: str, cwd: str | None = "", *, depth: int = 0) -> tuple[A
 def final_cwd(script: str, cwd: str | None) -> str | None:
     """Where a script leaves the shell, for hosts whose shell lives on between calls."""
     for step in steps(script):
-        words, _ = unwrap(step.words)
-        if words and words[0] in {"cd", "pushd"}:
-            cwd = _move(cwd, words)
+        if step.command[:1] in {("cd",), ("pushd",)}:
+            cwd = _move(cwd, step.command)
     return cwd
 
 
@@ -129,15 +124,6 @@ def _weaken(action: Check | Deed, passes: bool, fails: bool) -> Check | Deed:
     return replace(
         action, proves_pass=action.proves_pass and passes, proves_fail=action.proves_fail and fails
     )
-
-
-def inline(words: tuple[str, ...]) -> str:
-    """The script in ``bash -c '…'``, or an empty text."""
-    if words and words[0].rsplit("/", 1)[-1] in _SHELLS:
-        for i, word in enumerate(words[1:], 1):
-            if word.startswith("-") and word.endswith("c") and not word.startswith("--"):
-                return words[i + 1] if i + 1 < len(words) else ""
-    return ""
 
 
 def _move(cwd: str | None, words: tuple[str, ...]) -> str | None:
@@ -183,15 +169,14 @@ def _proof(found: list[Step], i: int, options: set[str]) -> tuple[bool, bool]:
 
 
 def _name(step: Step) -> str:
-    words, _ = unwrap(step.words)
-    return words[0].rsplit("/", 1)[-1] if words else (step.words[0] if step.words else ":")
+    return step.program or (step.words[0] if step.words else ":")
 
 
 def _fed_by_check(found: list[Step], i: int) -> bool:
     """Says whether step ``i`` only keeps the output of a check in its pipe (``pytest | tee log``)."""
     while i and found[i - 1].after == "|":
         i -= 1
-        if find(unwrap(found[i].words)[0]):
+        if find(found[i].command):
             return True
     return False
 
@@ -413,7 +398,7 @@ _GIT_NAMES_FILES: Final = frozenset(["mv", "rm", "restore", "apply"])  # the oth
 
 def changes(words: tuple[str, ...], step: Step, *, log: bool) -> tuple[Action, ...]:
     """The writes of one simple command. ``log``: it only keeps a check's output, which is no change."""
-    name = words[0].rsplit("/", 1)[-1] if words else ""
+    name = program(words)
     rest = [w for w in words[1:] if not w.startswith("-")]
     found = [] if log else list(step.outputs)
     if name == "tee" and not log:
@@ -467,7 +452,6 @@ def _git(words: tuple[str, ...], rest: list[str]) -> tuple[Action, ...]:
 
 
 MAX_DEED_TEXT: Final = 200
-_GIT_OPTIONS: Final = frozenset(["-C", "-c", "--git-dir", "--work-tree"])
 _INTERPRETERS: Final = re.compile(r"(?:python[\d.]*|node|deno|ruby|php|perl|tsx|ts-node|java|Rscript|lua)$")
 _DEPLOY_SCRIPT: Final = re.compile(r"(?:^|[/:_-])(?:deploy|publish|release)(?:[.:_-][\w.:-]{0,100}+)?$")
 
@@ -476,9 +460,8 @@ def deed(words: tuple[str, ...], text: str) -> Deed | None:
     """The deed of the command ``words``, or None for a look, a check or housekeeping."""
     if not words:
         return None
-    name = words[0].rsplit("/", 1)[-1]
     rest = [w for w in words[1:] if not w.startswith("-")]
-    kind = _deed_kind(name, words, rest)
+    kind = _deed_kind(program(words), words, rest)
     return Deed(kind, " ".join(text[: MAX_DEED_TEXT * 2].split())[:MAX_DEED_TEXT]) if kind else None
 
 
@@ -513,10 +496,7 @@ def _deed_kind(name: str, words: tuple[str, ...], rest: list[str]) -> DeedKind |
 
 
 def _git_deed(words: tuple[str, ...]) -> DeedKind | None:
-    i = 1
-    while i < len(words) and words[i].startswith("-"):
-        i += 2 if words[i] in _GIT_OPTIONS else 1
-    verb = words[i] if i < len(words) else ""
+    verb = (*git_words(words), "")[0]
     if verb in {"commit", "cherry-pick", "revert", "am"} or (verb == "merge" and "--no-commit" not in words):
         return "commit"
     if verb == "push":
@@ -529,11 +509,8 @@ def _forge(name: str, noun: str, verb: str) -> DeedKind | None:
     if noun in {"pr", "mr", "pull-request"}:
         if verb == "checks":
             return "ci"
-        return (
-            "pr"
-            if verb in {"create", "edit", "comment", "merge", "ready", "new", "update"} or name == "hub"
-            else None
-        )
+        writes = verb in {"create", "edit", "comment", "merge", "ready", "new", "update"}
+        return "pr" if writes or name == "hub" else None
     if noun == "issue":
         return "issue" if verb in {"create", "edit", "comment", "close", "note", "update"} else None
     if noun in {"run", "ci", "pipeline"}:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from .commands import MAX_DEPTH, inline
-from .shell import steps, unwrap
+from .shell import commands_in, git_words, program
 from .work import Commit, Untracked
 
 if TYPE_CHECKING:
@@ -142,24 +141,19 @@ def _takes_all(rest: tuple[str, ...]) -> bool:
     return False
 
 
-def _git_commands(script: str, depth: int = 0) -> Iterator[tuple[str, ...]]:
-    """The words behind ``git`` of each git command, also in ``bash -c '…'``, behind ``xargs`` and ``find``.
-
-    A file whose name the words don't tell is ``.``: it may be any.
+def _git_commands(script: str) -> Iterator[tuple[str, ...]]:
+    """The words behind ``git`` of each git command, also behind ``xargs`` and ``find``. A file whose name the
+    words don't tell is ``.``: it may be any.
     """
-    for step in steps(script):
-        words = unwrap(step.words)[0]
-        if depth < MAX_DEPTH and (inner := inline(words)):
-            yield from _git_commands(inner, depth + 1)
-        elif words and (start := _fed(words)):
-            yield tuple(_unknown(w) for w in (*_git(words[start:]), "{}"))
-        else:
-            yield tuple(_unknown(w) for w in _git(words))
+    for words in commands_in(script):
+        start = _fed(words)
+        found = (*git_words(words[start:]), "{}") if start else git_words(words)
+        yield tuple(_unknown(w) for w in found)
 
 
 def _fed(words: tuple[str, ...]) -> int:
     """Where ``git`` stands in ``xargs -r git rm --cached`` and in ``find -exec git …``, or 0."""
-    if words[0].rsplit("/", 1)[-1] not in {"xargs", "find", "parallel"}:
+    if program(words) not in {"xargs", "find", "parallel"}:
         return 0
     return next((i for i, w in enumerate(words) if i and w.rsplit("/", 1)[-1] == "git"), 0)
 
@@ -194,13 +188,3 @@ def _forget(paths: list[str], at: int, work: Work) -> None:
     work.untracked = [*work.untracked, *found][-MAX_FILES:]
     gone = {u.path for u in found}
     work.added = [p for p in work.added if posixpath.normpath(p) not in gone]
-
-
-def _git(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words behind ``git`` and its own options."""
-    if not words or words[0].rsplit("/", 1)[-1] != "git":
-        return ()
-    i = 1
-    while i < len(words) and words[i].startswith("-"):
-        i += 2 if words[i] in {"-C", "-c", "--git-dir", "--work-tree"} else 1
-    return words[i:]

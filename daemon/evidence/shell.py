@@ -7,10 +7,13 @@ Never runs or expands anything. Linear time; unreadable text ends up inside a wo
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # What may stand before a command without changing what runs: ``FOO=1``, ``timeout 60``, ``uv run`` …
 
@@ -105,6 +108,10 @@ def _module(words: tuple[str, ...], i: int) -> int:
 
 
 MAX_SCRIPT: Final = 50_000
+MAX_STEPS: Final = 300
+MAX_DEPTH: Final = 3  # of scripts in a script
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w{0,60}=\$\((?P<script>.{1,4000})\)$", re.DOTALL)
 
 
 class Step(Struct, frozen=True):
@@ -118,6 +125,54 @@ class Step(Struct, frozen=True):
     after: str = ""
     outputs: tuple[str, ...] = ()
     body: str = ""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words without what is wrapped around the command."""
+        return unwrap(self.words)[0]
+
+    @property
+    def program(self) -> str:
+        """The program's name, "" for none."""
+        return program(self.command)
+
+
+def program(words: tuple[str, ...]) -> str:
+    """The name of the program that an unwrapped command runs, "" for none."""
+    return words[0].rsplit("/", 1)[-1].removesuffix(".exe") if words else ""
+
+
+def inline(words: tuple[str, ...]) -> str:
+    """The script in ``bash -c '…'``, or an empty text."""
+    if program(words) in _SHELLS:
+        for i, word in enumerate(words[1:], 1):
+            if word.startswith("-") and word.endswith("c") and not word.startswith("--"):
+                return words[i + 1] if i + 1 < len(words) else ""
+    return ""
+
+
+def commands_in(script: str, depth: int = 0) -> Iterator[tuple[str, ...]]:
+    """The words of each simple command, unwrapped and in order, also of those in ``bash -c '…'`` and in
+    ``x=$(…)``.
+    """
+    for step in steps(script)[:MAX_STEPS]:
+        assigned = (_ASSIGNED.match(word) for word in step.words if "=$(" in word)
+        inside = [found["script"] for found in assigned if found is not None]
+        own = inline(step.command)
+        for inner in (*inside, own) if depth < MAX_DEPTH else ():
+            yield from commands_in(inner, depth + 1)
+        if not own or depth >= MAX_DEPTH:
+            yield step.command
+
+
+def git_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words behind ``git`` and its own options; none for another program."""
+    if program(words) != "git":
+        return ()
+    i = 1
+    while i < len(words) and words[i].startswith("-"):
+        i += 2 if words[i] in {"-C", "-c", "--git-dir", "--work-tree"} else 1
+    return words[i:]
 
 
 _BLANK: Final = re.compile(r"(?:[ \t\r]|\\\r?\n)++")

@@ -19,14 +19,13 @@ from ..evidence.commands import final_cwd, read_script
 from ..evidence.edits import file_name, is_prose, is_test
 from ..evidence.outcomes import MAX_OUTPUT
 from ..evidence.outputs import failed_tests
-from ..evidence.shell import MAX_SCRIPT, steps, unwrap
+from ..evidence.shell import MAX_SCRIPT, Step, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.transcript import ToolCall
     from ..evidence.actions import Action
-    from ..evidence.shell import Step
     from ..evidence.work import Work
 
 MAX_COMMAND: Final = 500
@@ -132,10 +131,10 @@ def refused(command: str) -> str:
     bad = deeds & {"push", "deploy", "pr", "issue", "commit"}
     if bad or _DEPLOYS.search(command):
         return f"it is a {min(bad)}" if bad else "it names a deployment"
-    programs = [_program(step) for step in steps(command)]
-    if any(p in _PUSHING and {"push", "upload"} & set(words[1:]) for words, p in programs):
+    ran = steps(command)
+    if any(step.program in _PUSHING and {"push", "upload"} & set(step.command[1:]) for step in ran):
         return "it names a push"
-    if _ADDRESS.search(command) or any(p in _REMOTE for _, p in programs):
+    if _ADDRESS.search(command) or any(step.program in _REMOTE for step in ran):
         return "it names a network address or a program that needs one"
     if _PRODUCTION.search(command):
         return "it names production"
@@ -210,12 +209,11 @@ def _own(actions: Sequence[Action]) -> Check | Deed | None:
 
 def test_file(command: str) -> str:
     """The test file that an interpreter runs (``sh tests/all.sh``, ``node cart.test.js``), "" for none."""
-    found = steps(command)
-    words, name = _program(found[0]) if found else ((), "")
-    if not _INTERPRETER.fullmatch(name):
+    first = (*steps(command), Step())[0]
+    if not _INTERPRETER.fullmatch(first.program):
         return ""
-    files = [w for w in words[1:] if not w.startswith("-")]
-    if name == "java":
+    files = [w for w in first.command[1:] if not w.startswith("-")]
+    if first.program == "java":
         return next((w for w in files if re.fullmatch(r"(?:\w+\.)*(?:Test\w*|\w*Tests?)", w)), "")
     return files[0] if files and (is_test(files[0]) or _TEST_NAMED.search(file_name(files[0]))) else ""
 
@@ -226,7 +224,7 @@ def defines(command: str, path: str) -> bool:
     """
     name, written = file_name(path).lower(), f"/{posixpath.normpath(path)}"
     for step in steps(command):
-        words, program = _program(step)
+        words, program = step.command, step.program
         if any(p.fullmatch(program) and f.fullmatch(name) for p, f in _DEFINED_IN.items()):
             return True
         runs = [w for w in words[1:] if not w.startswith("-")] if _INTERPRETER.fullmatch(program) else words
@@ -234,12 +232,6 @@ def defines(command: str, path: str) -> bool:
         if script and not is_test(path) and written.endswith(f"/{script.lstrip('/')}"):
             return True
     return False
-
-
-def _program(step: Step) -> tuple[tuple[str, ...], str]:
-    """The words of a step without its wrapping, and the program's name, "" for none."""
-    words, _ = unwrap(step.words)
-    return words, file_name(words[0]) if words else ""
 
 
 def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
@@ -275,12 +267,11 @@ def _known(script: str, own: Check | Deed, directory: str) -> Known | None:
 
 def _prepares(step: Step) -> bool:
     """Says whether a step sets up the shell or builds, and the check is not run where it fails."""
-    _, name = _program(step)
     if step.outputs or step.body or step.after not in {"&&", ";"}:
         return False
     if step.words[0] in _SETS_UP:
         return True
-    builds = name in _BUILDS or any(
+    builds = step.program in _BUILDS or any(
         isinstance(a, Check) and a.kind == "build" for a in read_script(step.text)
     )
     return builds and step.after == "&&"
@@ -352,8 +343,7 @@ def _place(k: Known, directory: str) -> str | None:
     if k.source != "agent":
         return place
     for step in steps(k.command):
-        words, name = _program(step)
-        moves = _MOVES.get(name, _MOVES[""])
+        words, moves = step.command, _MOVES.get(step.program, _MOVES[""])
         for i, word in enumerate(words[1:], 1):
             option, has_value, value = word.partition("=")
             if option not in moves:

@@ -268,12 +268,12 @@ def script_of(script: str) -> Script:
     ``act``.
     """
     from ..evidence.commands import read_script  # hundreds of patterns, which no start needs
+    from ..evidence.shell import program
     from ..evidence.shell import steps as shell_steps
-    from ..evidence.shell import unwrap
 
     script = script[:MAX_SCRIPT]
-    commands = [unwrap(step.words)[0] or step.words for step in shell_steps(script)]
-    named = [(words[0].rsplit("/", 1)[-1] if words else "", words) for words in commands]
+    commands = [step.command or step.words for step in shell_steps(script)]
+    named = [(program(words), words) for words in commands]
     names = {name for name, _ in named}
     actions = read_script(script)
     target = next((a.path for a in actions if isinstance(a, Write)), "")
