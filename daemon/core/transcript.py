@@ -190,6 +190,10 @@ class Transcript(Struct, frozen=True):
     undone: bool = False  # the person took messages back and may still redo them
     begun: str = ""
 
+    def named(self, session: str) -> Transcript:
+        """With this id where its messages tell none."""
+        return self if self.session else replace(self, session=session)
+
     @property
     def task(self) -> Message | None:
         """The message that began the task (I28), or None: the last one that a person typed while the agent

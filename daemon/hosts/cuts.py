@@ -7,7 +7,7 @@ the redaction. Of a tool's output the lines that tell of failures stay, wherever
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final, cast
 
 from ..core.cuts import cut_texts
 
@@ -87,9 +87,9 @@ def telling_lines(lines: list[str]) -> list[str]:
     return found
 
 
-def cut_deep(value: object, limit: tuple[int, int] = TEXT) -> object:
-    """The JSON value with every long string in it cut, and None for all that is nested too deeply."""
-    return cut_texts(value, lambda text: cut(text, limit)[0])
+def cut_deep(given: dict[str, Any], limit: tuple[int, int] = TEXT) -> dict[str, object]:
+    """A call's arguments with every long string in them cut, and None for all that is nested too deeply."""
+    return cast("dict[str, object]", cut_texts(given, lambda text: cut(text, limit)[0]))
 
 
 def size_of(value: object) -> int:

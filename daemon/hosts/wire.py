@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Wire = Raw | bytes | dict[str, Any]
 T = TypeVar("T")
 
+MAX_NAME: Final = 200
 MOST_WRONG: Final = 100  # values in one body
 _PLACE: Final = re.compile(r"\.(\w{1,60})|\[(\d{1,9})\]")  # of a value, as msgspec names it
 MAX_NUMBER: Final = 1 << 53  # JavaScript has no exact integers beyond this
@@ -131,6 +133,24 @@ def _head(wire: Raw | bytes) -> str:
 def text_or_empty(value: object) -> str:
     """``value`` when it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def name_or_empty(value: object) -> str:
+    """As ``text_or_empty``, at most ``MAX_NAME`` characters."""
+    return value[:MAX_NAME] if isinstance(value, str) else ""
+
+
+def record(value: object) -> dict[str, Any]:
+    """``value`` when it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def epoch_ms(value: object) -> int:
+    """Epoch ms of an ISO time; 0 for anything else."""
+    try:
+        return max(0, int(datetime.fromisoformat(text_or_empty(value)[:40]).timestamp() * 1000))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def milliseconds(value: float | None) -> int:

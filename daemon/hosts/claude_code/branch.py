@@ -45,7 +45,7 @@ _STATUSES: Final = frozenset(get_args(TodoStatus))
 EARLIER: Final = 5
 MAX_REQUESTS: Final = 500  # of a task, besides those in its newest lines
 MAX_EARLY: Final = 100
-MANY: Final = 500  # entries since the last thinning, after which a person's message thins again
+MANY: Final = 500  # entries since the last thinning, at least, after which a person's message thins again
 _PLACES: Final = frozenset({"link", "expansion"})  # kinds of which only the place counts
 _ROOT: Final = -1  # there is no parent: the entry begins a conversation
 _NOWHERE: Final = -2  # the parent is not known
@@ -114,7 +114,8 @@ class Branch:
         self._fresh[0] += 1
         self._fresh[1] += entry.size
         lines, chars = self._fresh
-        if lines > self._bounds.lines or chars > self._bounds.chars or (human and lines > MANY):
+        many = max(MANY, len(self._entries) - lines)  # so a long file is not thinned over and over again
+        if lines > self._bounds.lines or chars > self._bounds.chars or (human and lines > many):
             self._thin()
 
     def _is_early(self) -> bool:
@@ -283,17 +284,12 @@ def _thinned(entry: Entry) -> Entry:
     return replace(
         entry,
         text=cut(entry.text, _THIN_REQUEST if entry.kind == "human" else _THIN)[0],
-        uses=tuple(replace(u, input=_thin_input(u.input)) for u in entry.uses),
+        uses=tuple(replace(u, input=cut_deep(u.input, _THIN)) for u in entry.uses),
         results=tuple(
             replace(r, output=cut(r.output, _THIN)[0], error=cut(r.error, _THIN)[0]) for r in entry.results
         ),
         thin=True,
     )
-
-
-def _thin_input(given: dict[str, object]) -> dict[str, object]:
-    found = cut_deep(given, _THIN)
-    return found if isinstance(found, dict) else {}
 
 
 # Entries as core messages: the lines of one answer are one message, and each result goes to its call.

@@ -7,7 +7,7 @@ form raises ``BadReply``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Raw, Struct, field
 
@@ -15,21 +15,19 @@ from ...core import events as ev
 from ...core.consent import Chosen, chosen_by_text, shown, typed
 from ...core.errors import BadReply
 from ...redact import redact_head
-from ..wire import decode
-from .lines import ORDER, REFLECT, is_typed
+from ..hook import MAX_TEXT, PERMISSION, checked_path, checked_session, order_in, read_body, sender
+from ..wire import MAX_NAME, decode
+from .lines import REFLECT, is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+T = TypeVar("T")
+
 NONE: Final = Raw(b"null")
-MAX_BODY: Final = 8 << 20
-MAX_NAME: Final = 200
-MAX_PATH: Final = 4_096
-MAX_TEXT: Final = 100_000
 MAX_TASKS: Final = 200
 MAX_TOLD: Final = 1 << 20  # bytes of all background tasks
 QUESTION: Final = "AskUserQuestion"
-PERMISSION: Final = "permission"  # Claude Code gives a request no id, so at most one is open
 _FALSE: Final = frozenset({b"null", b"false", b"0", b'""'})
 _OVER: Final = frozenset({"completed", "failed", "killed", "cancelled", "stopped", "error"})
 _LASTING: Final = frozenset({"shell", "monitor"})
@@ -177,27 +175,20 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
     The session id and the folders are checked; all other texts are only cut.
     """
     try:
-        if len(body) > MAX_BODY:
-            raise BadReply(f"the body has more than {MAX_BODY >> 20} MB")
-        wire = decode(body, _Body)
-        session = _text(wire.session_id)
-        if not session or len(session) > MAX_NAME or not session.isprintable():
-            raise BadReply("no session_id")
-        said = {k.lower(): _sound(v) for k, v in headers.items() if k.lower().startswith("x-cc-")}
-        pid = said.get("x-cc-pid", "")
+        wire, host = read_body(body, _Body), sender(headers)
         return Hook(
             event=event,
-            session=session,
-            transcript=_path(_path_of(wire.transcript_path), "transcript_path"),
-            cwd=_path(_path_of(wire.cwd), "cwd"),
-            project=_path(said.get("x-cc-project", ""), "X-CC-Project"),
+            session=checked_session(_text(wire.session_id)),
+            transcript=checked_path(_path(wire.transcript_path), "transcript_path"),
+            cwd=checked_path(_path(wire.cwd), "cwd"),
+            project=checked_path(host.told.get("project"), "X-CC-Project"),
             prompt=_text(wire.prompt)[:MAX_TEXT],
             last_assistant_message=_text(wire.last_assistant_message)[-MAX_TEXT:],
             background=_running(wire.background_tasks),
-            entrypoint=said.get("x-cc-entrypoint", "")[:MAX_NAME],
-            attended={"1": True, "0": False}.get(said.get("x-cc-attended", "")),
-            pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
-            headless=said.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
+            entrypoint=host.told.get("entrypoint", "")[:MAX_NAME],
+            attended={"1": True, "0": False}.get(host.told.get("attended", "")),
+            pid=host.pid,
+            headless=host.headless,
             mod=bytes(memoryview(wire.mod)[:6]) not in _FALSE,
             answers=_answers(wire),
             **{name: _text(getattr(wire, name))[:MAX_NAME] for name in _NAMES},
@@ -213,7 +204,7 @@ def _answers(wire: _Body) -> tuple[Chosen, ...]:
     """
     if _text(wire.tool_name) != QUESTION:
         return ()
-    given, came = _object(wire.tool_input), _object(wire.tool_response)
+    given, came = _as(dict[str, Any], wire.tool_input), _as(dict[str, Any], wire.tool_response)
     asks = [question.digest for question in shown(given.get("questions"))]
     answers = chosen_by_text(came.get("questions"), came.get("answers"))
     return answers if [a.digest for a in answers] == asks else ()
@@ -247,8 +238,7 @@ def _prompted(hook: Hook, t: int) -> tuple[ev.Event, ...]:
     if hook.typed:
         agent = "plan" if hook.permission_mode == "plan" else ""
         return (ev.HumanMessaged(hook.session, t, name, agent), busy)
-    orders = ORDER.findall(hook.prompt)
-    return (ev.SyntheticMessaged(hook.session, t, name, orders[-1] if orders else ""), busy)
+    return (ev.SyntheticMessaged(hook.session, t, name, order_in(hook.prompt)), busy)
 
 
 def _answered(hook: Hook, t: int) -> ev.Event:
@@ -339,10 +329,7 @@ def _running(told: Raw) -> tuple[Task, ...]:
     """The tasks that have not ended. One without a status counts, because waiting is safer."""
     if len(memoryview(told)) > MAX_TOLD:
         raise BadReply(f"background_tasks has more than {MAX_TOLD >> 20} MB")
-    try:
-        found = decode(told, list[Raw])[:MAX_TASKS]
-    except BadReply:
-        return ()
+    found = _as(list[Raw], told)[:MAX_TASKS]
     tasks = (decode(t, _Told) for t in found if bytes(memoryview(t)[:1]) == b"{")
     return tuple(_task(t) for t in tasks if _text(t.status) not in _OVER)
 
@@ -356,33 +343,17 @@ def _task(found: _Told) -> Task:
 
 def _text(value: Raw) -> str:
     """The text, "" for anything else."""
+    return _as(str, value)
+
+
+def _as(form: type[T], value: Raw) -> T:
+    """The value of this form, an empty one for anything else."""
     try:
-        return decode(value, str)
+        return decode(value, form)
     except BadReply:
-        return ""
+        return form()
 
 
-def _path_of(value: Raw) -> str:
+def _path(value: Raw) -> str:
     """The text; what is neither text nor null is no path either."""
     return _text(value) if bytes(memoryview(value)[:1]) in {b'"', b"n"} else "?"
-
-
-def _object(value: Raw) -> dict[str, Any]:
-    """The object, an empty one for anything else."""
-    try:
-        return decode(value, dict[str, Any])
-    except BadReply:
-        return {}
-
-
-def _path(value: str, name: str) -> str:
-    if not value:
-        return ""
-    if not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
-        raise BadReply(f"{name} is no absolute path")
-    return value
-
-
-def _sound(value: str) -> str:
-    """A header's text, with U+FFFD for bytes that are not UTF-8."""
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

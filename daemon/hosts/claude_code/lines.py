@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -19,8 +18,9 @@ from ...core.errors import BadReply
 from ...core.given import cited_ids
 from ...core.transcript import Compaction
 from ..cuts import OUTPUT, TEXT, cut, cut_deep, cut_output, size_of
+from ..hook import order_in
 from ..jsonl import HEAD
-from ..wire import decode_most
+from ..wire import decode_most, epoch_ms
 
 if TYPE_CHECKING:
     from ...core.transcript import ToolStatus
@@ -113,7 +113,6 @@ OUR_COMMANDS: Final = "/reflectd:"
 BARE: Final = "/reflect"
 REFLECT: Final = (BARE, f"{OUR_COMMANDS}reflect")
 """The names of our command: that of `setup`, which somebody else's may have too, and the plugin's."""
-ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
 MAX_BLOCKS: Final = 2_000
 MAX_CITED: Final = 100
 _USAGE: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -273,7 +272,7 @@ def _made(wire: _Line, kind: Kind, text: str = "", **more: Any) -> Entry:  # noq
         kind=kind,
         uuid=wire.uuid,
         parent=parent,
-        at=_epoch_ms(wire.timestamp or ""),
+        at=epoch_ms(wire.timestamp),
         text=kept,
         session=session,
         cwd=(wire.cwd or "")[:4096],
@@ -306,7 +305,6 @@ def _answer(wire: _Line, message: _Message) -> Entry:
 
 def _use(block: Block) -> Use:
     arguments = cut_deep(block.input)
-    assert isinstance(arguments, dict)  # noqa: S101 - cut_deep keeps the kind
     path = arguments.get("notebook_path")
     if isinstance(path, str) and "file_path" not in arguments:
         arguments["file_path"] = path
@@ -356,13 +354,12 @@ def _attached(wire: _Line, found: _Attachment) -> Entry:
     by_person = origin in {"", "human"} and found.command_mode in {None, "prompt"}
     if by_person and not found.is_meta and is_typed(said, by_person=origin == "human"):
         return _made(wire, "human", said)
-    return _note(wire, said) if ORDER.search(said) else _made(wire, "link")
+    return _note(wire, said) if order_in(said) else _made(wire, "link")
 
 
 def _note(wire: _Line, said: str) -> Entry:
     """A text for the agent that nobody typed, perhaps our feedback."""
-    found = ORDER.findall(said)
-    return _made(wire, "note", said, order=found[-1] if found else "")
+    return _made(wire, "note", said, order=order_in(said))
 
 
 def is_typed(said: str, *, by_person: bool = False) -> bool:
@@ -424,13 +421,6 @@ def _tokens(usage: dict[str, Any]) -> int:
     """All tokens of an answer, with those read from and written to a cache."""
     used = [usage.get(name) for name in _USAGE]
     return sum([n for n in used if type(n) is int and 0 < n < 1 << 40])
-
-
-def _epoch_ms(value: str) -> int:
-    try:
-        return max(0, int(datetime.fromisoformat(value[:40]).timestamp() * 1000))
-    except (ValueError, OverflowError):
-        return 0
 
 
 # The result of a tool call. It comes twice: as the model saw it (``tool_result``), and in the tool's own form

@@ -14,11 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from ...core.errors import Unavailable
-from ...core.transcript import Said, Stop
-from ..jsonl import HEAD, Cursor, last_line, line_start, lines_of, opened
+from ...core.transcript import Said
+from ..jsonl import opened
+from ..past import PRIOR, all_lines, hear, is_below, stops
 from .branch import Bounds, Branch
 from .lines import DENIED, entry_of, is_bulky
 from .transcript import folder_of, with_sub_agents
@@ -26,7 +25,8 @@ from .transcript import folder_of, with_sub_agents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ...core.transcript import After
+    from ...core.transcript import Stop
+    from ..jsonl import Cursor
     from .lines import Entry
 
 SUFFIX: Final = ".jsonl"
@@ -47,8 +47,7 @@ def folders_of(project: Path, env: Mapping[str, str]) -> list[Path]:
     """The folders with sessions of this project, and of folders inside it. Of one that may belong to another
     project the first lines of a file are looked at.
     """
-    roots = {str(project), os.path.realpath(project)}
-    names = {named(root) for root in roots}
+    names = {named(project), named(os.path.realpath(project))}
 
     def works_in(folder: Path) -> bool:
         for entry in files_in([folder])[:3]:
@@ -56,7 +55,7 @@ def folders_of(project: Path, env: Mapping[str, str]) -> list[Path]:
             with suppress(Unavailable), opened(Path(entry.path)) as fd:
                 works = folder_of(fd) if fd >= 0 else ""
             if works:
-                return any(works == root or works.startswith(root.rstrip("/") + "/") for root in roots)
+                return is_below(works, project)
         return False
 
     return [
@@ -87,62 +86,19 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-# The stops: each is the branch before the line that follows it, so what came later (a rewind, a compaction)
-# is not in it.
-
-_RAN: Final = "<bash-input"
-_ENDS: Final = frozenset({"human", "note", "boundary", "summary"})  # kinds of lines that follow a turn
-
-
 def stops_in(path: Path) -> Iterator[Stop]:
     """The stops of a session that is over, oldest first. One task at a time is held."""
     with opened(path) as fd:
         if fd < 0:
             return
-        size, at = os.fstat(fd).st_size, 0
-        reading = _Reading(path, folder_of(fd))
-        for line, end in lines_of(fd, 0, size, is_bulky):
-            at = end
-            yield from reading.take(line)
-        yield from reading.take(last_line(fd, at, size))  # nobody writes to it any more
-        yield from reading.take(b"", over=True)
-
-
-class _Reading:
-    """The branch before the next line. ``turn``: that of the last stop."""
-
-    def __init__(self, path: Path, directory: str) -> None:
-        self._path = path
-        self._directory = directory
-        self._branch = Branch(lambda _: True, Bounds(), whole=True)
-        self._answered = False  # since the last stop
-        self._turn = ""
-
-    def take(self, line: bytes, *, over: bool = False) -> Iterator[Stop]:
-        """The stop before this line, if there is one; ``over``: before the end of the file."""
-        entry = entry_of(line) if line and not is_bulky(line[:HEAD]) else None
-        if self._answered and (over or (entry is not None and entry.kind in _ENDS)):
-            self._answered = False
-            transcript = self._branch.transcript(self._directory)
-            turn = transcript.turn
-            # what a person types while the agent works ends no turn
-            if turn is not None and turn.id != self._turn and (turn.is_end or turn.error):
-                self._turn = turn.id
-                transcript = replace(transcript, session=transcript.session or self._path.stem)
-                said = entry.text if entry is not None and entry.kind == "human" else ""
-                yield Stop(with_sub_agents(transcript, self._path), _after(entry), said)
-        if entry is not None:
-            self._answered = self._answered or entry.kind in {"answer", "interrupt"}
-            self._branch.feed(entry)
-
-
-def _after(entry: Entry | None) -> After:
-    """The speaker of the line that follows a turn. A compaction and a `!command` are nobody's word."""
-    if entry is not None and entry.kind == "human":
-        return "person"
-    if entry is not None and entry.kind == "note" and not entry.text.lstrip().startswith(_RAN):
-        return "feedback" if entry.order else "host"
-    return "end"
+        folder, branch = folder_of(fd), Branch(lambda _: True, Bounds(), whole=True)
+        yield from stops(
+            (entry for line in all_lines(fd, is_bulky) if (entry := entry_of(line)) is not None),
+            branch.feed,
+            lambda: with_sub_agents(branch.transcript(folder).named(path.stem), path),
+            answers={"answer", "interrupt"},
+            follows={"human", "note", "boundary", "summary"},
+        )
 
 
 # What a person said, with the agent's words before it. Nearly all of a file is work of the agent, so only
@@ -150,36 +106,18 @@ def _after(entry: Entry | None) -> After:
 # was said. Left out: commands, answers to a question of the agent, and prompts that a program gave to
 # ``claude -p``.
 
-BEFORE: Final = 1 << 18  # bytes before the cursor in which the agent's words are looked for
 ANSWERS: Final = 12  # lines of the agent that are kept until a person says something
 LONGEST: Final = 1 << 20  # bytes of such a line
-PRIOR: Final = 6_000  # characters of the agent's words
 _SAID: Final = (b'"userFeedback"', b"the user said:")
 _ACTS: Final = ("command", "file_path", "path", "url", "pattern")
 
 
 def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -> Cursor | None:
     """Hand over a person's messages since ``cursor`` (None: all). Returns the new cursor; None when there is
-    no such file.
-
-    A file that only grew is read from the cursor on; one that was replaced, cut or rewritten is read anew, so
-    a caller that counts must know messages by their ids. A last line without its end may come a second time.
+    no such file. See ``past.hear``.
     """
     with opened(path) as fd:
-        if fd < 0:
-            return None
-        then, at = os.fstat(fd), 0
-        size, history = then.st_size, _History(take)
-        if cursor is not None and cursor.only_grew(fd):
-            at, history.lines = cursor.at, cursor.lines
-            for line, _ in lines_of(fd, line_start(fd, max(0, at - BEFORE), at), at, is_bulky):
-                history.look_back(line)
-        for line, end in lines_of(fd, at, size, is_bulky):
-            at = end
-            history.take(line)
-        lines = history.lines
-        history.take(last_line(fd, at, size))  # perhaps it is still being written; the cursor stays before it
-        return Cursor.here(fd, then, at, lines)
+        return hear(fd, cursor, is_bulky, _History(take)) if fd >= 0 else None
 
 
 class _History:

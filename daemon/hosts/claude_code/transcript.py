@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.errors import Unavailable
-from ...core.transcript import MAX_AGENTS, Transcript
-from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
+from ...core.transcript import Transcript
+from .. import past
+from ..jsonl import HEAD, HEAD_OF_FILE, Follower, opened
 from .branch import Bounds, Branch, messages_of
 from .lines import entry_of, is_bulky
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ...core.transcript import ToolCall
 
-SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file
 _COMPARED: Final = 200  # characters at the end of the final text
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -73,7 +72,7 @@ class TranscriptReader:
             if fd >= 0:
                 self._directory = self._directory or folder_of(fd)
                 branch = self._file.read(fd, closed=closed)
-                transcript = _named(branch.transcript(self._directory), self.path.stem)
+                transcript = branch.transcript(self._directory).named(self.path.stem)
         self.found = _says(transcript, expect)
         return transcript
 
@@ -83,7 +82,7 @@ def transcript_of(data: bytes, name: str, *, directory: str = "") -> Transcript:
     branch = Branch(lambda _: True, Bounds(), whole=True)
     for line in data.split(b"\n"):
         branch.take(line)
-    return _named(branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])), name)
+    return branch.transcript(directory or folder_in(data[:HEAD_OF_FILE])).named(name)
 
 
 class _Mark(msgspec.Struct, rename={"session": "sessionId"}):
@@ -117,10 +116,6 @@ def folder_in(data: bytes) -> str:
     return ""
 
 
-def _named(transcript: Transcript, name: str) -> Transcript:
-    return transcript if transcript.session else replace(transcript, session=name)
-
-
 def _says(transcript: Transcript, expect: str) -> bool:
     """Says whether the transcript ends with an answer, and that answer ends as expected."""
     turn = transcript.turn
@@ -130,23 +125,19 @@ def _says(transcript: Transcript, expect: str) -> bool:
 
 
 def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
-    """The transcript with the calls of its last sub-agents, from ``<session>/subagents/agent-<id>.jsonl``, of
-    which only the end is read where it is large. A file that can't be read gives no calls. ``path``: the
-    session's own file.
+    """The transcript with the calls of its last sub-agents, from ``<session>/subagents/agent-<id>.jsonl``.
+    ``path``: the session's own file.
     """
     folder = path.with_suffix("") / "subagents"
-    names = [agent for agent in transcript.agents[-MAX_AGENTS:] if _ID.fullmatch(agent)]
-    files = {agent: folder / f"agent-{agent}.jsonl" for agent in names}
-    cut = {agent for agent, file in files.items() if file.is_file() and file.stat().st_size > SUB_AGENT}
-    return transcript.with_agents({agent: calls_of(file) for agent, file in files.items()}, cut)
+
+    def file_of(agent: str) -> Path | None:
+        return folder / f"agent-{agent}.jsonl" if _ID.fullmatch(agent) else None
+
+    return past.with_sub_agents(transcript, file_of, calls_in)
 
 
-def calls_of(path: Path) -> tuple[ToolCall, ...]:
-    """All calls of a sub-agent's file, in order; empty when it can't be read."""
-    try:
-        data = end_of(path, SUB_AGENT)
-    except Unavailable:
-        return ()
+def calls_in(data: bytes) -> tuple[ToolCall, ...]:
+    """All calls of a sub-agent's file, in order."""
     lines = (line for line in data.split(b"\n") if line.startswith(b"{") and not is_bulky(line[:HEAD]))
     entries = [entry for line in lines if (entry := entry_of(line, agent=True)) is not None]
     return tuple(c for m in messages_of(entries, lambda _: False) for c in m.calls)

@@ -13,17 +13,12 @@ from msgspec import Struct
 
 from ...core import events as ev
 from ...core.errors import BadReply
-from ..wire import decode, text_or_empty
-from .lines import ORDER
+from ..hook import MAX_TEXT, PERMISSION, checked_path, checked_session, order_in, read_body, sender
+from ..wire import name_or_empty, text_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_BODY: Final = 8 << 20
-MAX_NAME: Final = 200
-MAX_PATH: Final = 4_096
-MAX_TEXT: Final = 100_000
-ASKED: Final = "permission"  # a request of Codex has no id, so at most one is open
 QUESTION: Final = "request_user_input"
 EVENTS: Final = frozenset({
     "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "PreCompact",
@@ -57,7 +52,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     @property
     def typed(self) -> bool:
         """Says whether a person may have typed the prompt: no order of ours stands in it (I9)."""
-        return not self.agent and not ORDER.search(self.prompt)
+        return not self.agent and not order_in(self.prompt)
 
 
 class _Body(Struct):
@@ -81,29 +76,22 @@ def parse_hook(event: str, body: bytes, headers: Mapping[str, str]) -> Hook:
     try:
         if event not in EVENTS:
             raise BadReply("Codex has no such hook")
-        if len(body) > MAX_BODY:
-            raise BadReply(f"the body has more than {MAX_BODY >> 20} MB")
-        wire = decode(body, _Body)
-        session = text_or_empty(wire.session_id)
-        if not session or len(session) > MAX_NAME or not session.isprintable():
-            raise BadReply("no session_id")
-        told = {k.lower(): v for k, v in headers.items() if k.lower().startswith("x-cc-")}
-        pid = told.get("x-cc-pid", "")
+        wire, host = read_body(body, _Body), sender(headers)
         return Hook(
             event=event,
-            session=session,
-            transcript=_path(wire.transcript_path, "transcript_path"),
-            directory=_path(wire.cwd, "cwd"),
-            turn=_name(wire.turn_id),
+            session=checked_session(text_or_empty(wire.session_id)),
+            transcript=checked_path(wire.transcript_path, "transcript_path"),
+            directory=checked_path(wire.cwd, "cwd"),
+            turn=name_or_empty(wire.turn_id),
             prompt=text_or_empty(wire.prompt)[:MAX_TEXT],
             last_assistant_message=text_or_empty(wire.last_assistant_message)[-MAX_TEXT:],
-            source=_name(wire.source),
+            source=name_or_empty(wire.source),
             plan=wire.permission_mode == "plan",
-            agent=_name(wire.agent_id),
-            tool=_name(wire.tool_name),
-            call=_name(wire.tool_use_id),
-            pid=int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else 0,
-            headless=told.get("x-cc-headless", "") in {"1", "true", "yes", "on"},
+            agent=name_or_empty(wire.agent_id),
+            tool=name_or_empty(wire.tool_name),
+            call=name_or_empty(wire.tool_use_id),
+            pid=host.pid,
+            headless=host.headless,
         )
     except BadReply as e:
         raise BadReply(f"hook {event[:40]} of Codex: {e}", e.raw) from None
@@ -116,7 +104,7 @@ def events_of(hook: Hook, t: int, message: str = "") -> tuple[ev.Event, ...]:
     ``SessionEnd`` gives ``SessionIdled`` first: a turn that was cut short gets its final verdict (I21).
     """
     session = hook.session
-    active, answered = ev.ActivitySeen(session, t), ev.PersonAnswered(session, t, ASKED)
+    active, answered = ev.ActivitySeen(session, t), ev.PersonAnswered(session, t, PERMISSION)
     if hook.agent:
         return (active,)
     match hook.event:
@@ -127,12 +115,11 @@ def events_of(hook: Hook, t: int, message: str = "") -> tuple[ev.Event, ...]:
             name, busy = message or hook.turn or f"prompt-{t}", ev.SessionBusied(session, t)
             if hook.typed:
                 return (ev.HumanMessaged(session, t, name, "plan" if hook.plan else ""), busy)
-            orders = ORDER.findall(hook.prompt)
-            return (ev.SyntheticMessaged(session, t, name, orders[-1] if orders else ""), busy)
+            return (ev.SyntheticMessaged(session, t, name, order_in(hook.prompt)), busy)
         case "PermissionRequest":
-            return (ev.PersonAsked(session, t, ASKED),)
+            return (ev.PersonAsked(session, t, PERMISSION),)
         case "PreToolUse" if hook.tool == QUESTION:
-            return (ev.PersonAsked(session, t, ASKED),)
+            return (ev.PersonAsked(session, t, PERMISSION),)
         case "PostToolUse":
             return (answered, active)
         case "Stop":
@@ -142,15 +129,3 @@ def events_of(hook: Hook, t: int, message: str = "") -> tuple[ev.Event, ...]:
         case "SessionEnd":
             return (answered, ev.SessionIdled(session, t), ev.SessionEnded(session, t))
     return (active,)
-
-
-def _name(value: object) -> str:
-    return text_or_empty(value)[:MAX_NAME]
-
-
-def _path(value: object, name: str) -> str:
-    if value is None or value == "":
-        return ""
-    if not isinstance(value, str) or not value.startswith("/") or "\0" in value or len(value) > MAX_PATH:
-        raise BadReply(f"{name} is no absolute path")
-    return value

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.errors import BadReply
 from ..cuts import TEXT, cut, cut_deep, cut_output
-from ..wire import decode, text_or_empty
+from ..hook import order_in
+from ..wire import MAX_NUMBER, decode, epoch_ms, name_or_empty, record, text_or_empty
 
 Kind = Literal[
     "meta", "begin", "human", "note", "answer", "call", "output", "item", "tokens", "end", "compacted", "back"
 ]
-ORDER: Final = re.compile(r"\brfl_[0-9a-f]{20}\b")
 _TYPE: Final = b'"type":"'
 BULKY: Final = tuple(
     _TYPE + name
@@ -146,14 +146,13 @@ def entry_of(line: bytes) -> Entry | None:
 
 
 def _entry(wire: _Line, found: _Payload) -> Entry | None:
-    at = _epoch_ms(wire.timestamp)
+    at, turn = epoch_ms(wire.timestamp), name_or_empty(found.turn_id)
     match wire.type, found.type:
         case "session_meta", _:
             return _session(found, at)
         case "compacted", _:
-            return Entry(
-                kind="compacted", at=at, id=f"compacted-{at}", text=cut(text_or_empty(found.message), TEXT)[0]
-            )
+            text = cut(text_or_empty(found.message), TEXT)[0]
+            return Entry(kind="compacted", at=at, id=f"compacted-{at}", text=text)
         case "response_item", "message":
             return _message(found, at)
         case "response_item", "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call":
@@ -161,24 +160,17 @@ def _entry(wire: _Line, found: _Payload) -> Entry | None:
         case "response_item", "function_call_output" | "custom_tool_call_output":
             return _output(found, at)
         case "event_msg", "task_started":
-            told = found.attribution if isinstance(found.attribution, dict) else {}
-            return Entry(
-                kind="begin", at=at, turn=_name(found.turn_id), status=_name(told.get("turn_trigger"))
-            )
+            trigger = name_or_empty(record(found.attribution).get("turn_trigger"))
+            return Entry(kind="begin", at=at, turn=turn, status=trigger)
         case "event_msg", "item_completed":
             return _item(found, at)
         case "event_msg", "token_count":
             return _tokens(found, at)
         case "event_msg", "task_complete":
-            failed = found.error.get("message") if isinstance(found.error, dict) else None
-            why = cut(text_or_empty(failed), TEXT)[0]
-            return Entry(
-                kind="end", at=at, turn=_name(found.turn_id), status="error" if why else "stop", text=why
-            )
+            why = cut(text_or_empty(record(found.error).get("message")), TEXT)[0]
+            return Entry(kind="end", at=at, turn=turn, status="error" if why else "stop", text=why)
         case "event_msg", "turn_aborted":
-            return Entry(
-                kind="end", at=at, turn=_name(found.turn_id), status=_name(found.reason) or "interrupted"
-            )
+            return Entry(kind="end", at=at, turn=turn, status=name_or_empty(found.reason) or "interrupted")
         case "event_msg", "thread_rolled_back":
             count = found.num_turns if isinstance(found.num_turns, int) else 0
             return Entry(kind="back", at=at, count=max(0, count))
@@ -186,43 +178,34 @@ def _entry(wire: _Line, found: _Payload) -> Entry | None:
 
 
 def _session(found: _Payload, at: int) -> Entry:
-    parent = _name(found.parent_thread_id)
+    parent = name_or_empty(found.parent_thread_id)
     if not parent and (found.thread_source == "subagent" or isinstance(found.source, dict)):
         parent = "unknown"
     source = found.source[:40] if isinstance(found.source, str) else "subagent"
-    return Entry(
-        kind="meta",
-        at=at,
-        id=_name(found.id),
-        cwd=text_or_empty(found.cwd)[:4096],
-        parent=parent,
-        status=source,
-    )
+    folder = text_or_empty(found.cwd)[:4096]
+    return Entry(kind="meta", at=at, id=name_or_empty(found.id), cwd=folder, parent=parent, status=source)
 
 
 def _message(found: _Payload, at: int) -> Entry | None:
     parts = found.content[:_MOST] if isinstance(found.content, list) else []
     meta = found.meta or _Meta()
-    name, turn = _name(found.id), _name(meta.turn_id)
+    name, turn = name_or_empty(found.id), name_or_empty(meta.turn_id)
     said = "\n".join(_text(part) for part in parts)
     if found.role == "assistant":
         return Entry(kind="answer", at=at, id=name or f"answer-{at}", turn=turn, text=cut(said, TEXT)[0])
     if found.role != "user":  # a developer's: what hooks and Codex itself add for the model
         return None
     person = _typed(parts, meta, said)
-    order = (ORDER.findall(said) or [""])[-1]
+    order = order_in(said)
     if person and not order:
         return Entry(kind="human", at=at, id=name or f"message-{at}", turn=turn, text=cut(person, TEXT)[0])
     if order or said.lstrip().startswith("<hook_prompt"):
-        return Entry(
-            kind="note", at=at, id=name or f"note-{at}", turn=turn, text=cut(said, TEXT)[0], order=order
-        )
+        text = cut(said, TEXT)[0]
+        return Entry(kind="note", at=at, id=name or f"note-{at}", turn=turn, text=text, order=order)
     agent = _notified(said)
-    return (
-        Entry(kind="item", at=at, id=agent, tool="subagent_notification", status="completed")
-        if agent
-        else None
-    )
+    if not agent:
+        return None
+    return Entry(kind="item", at=at, id=agent, tool="subagent_notification", status="completed")
 
 
 def _typed(parts: list[Any], meta: _Meta, said: str) -> str:
@@ -245,8 +228,7 @@ def _is_person(about: list[Any], n: int) -> bool:
     """Says whether the text's provenance is a person; where none is told, its kind counts."""
     if n >= len(about) or not isinstance(about[n], dict):
         return True
-    found = about[n].get("provenance")
-    return not isinstance(found, dict) or found.get("type") in (None, "user")
+    return record(about[n].get("provenance")).get("type") in (None, "user")
 
 
 def _notified(said: str) -> str:
@@ -254,22 +236,18 @@ def _notified(said: str) -> str:
     start = said.lstrip()
     if not start.startswith("<subagent_notification>"):
         return ""
-    try:
-        told = json.loads(start.removeprefix("<subagent_notification>").rpartition("<")[0])
-        return _name(told.get("agent_path")) if isinstance(told, dict) else ""
-    except (ValueError, RecursionError):
-        return ""
+    told = _loaded(start.removeprefix("<subagent_notification>").rpartition("<")[0])
+    return name_or_empty(told.get("agent_path"))
 
 
 def _call(found: _Payload, at: int) -> Entry | None:
     name, given = text_or_empty(found.name)[:200], _arguments(found)
     space = text_or_empty(found.namespace)[:200]
     call = Entry(
-        kind="call", at=at, id=_name(found.call_id) or _name(found.id), tool=name or "unknown", input={}
+        kind="call", tool="unknown", at=at, id=name_or_empty(found.call_id) or name_or_empty(found.id)
     )
     if not call.id:  # nothing can be said of its result
         return None
-    replace = msgspec.structs.replace
     if found.type == "local_shell_call" or name in _SHELLS:
         return replace(call, tool="bash", input=_command(given))
     if name == "apply_patch":
@@ -277,25 +255,19 @@ def _call(found: _Payload, at: int) -> Entry | None:
         return replace(call, tool="apply_patch", input={"patchText": cut(patch, (_PATCH, _PATCH))[0]})
     if name == "spawn_agent":
         asked = {"prompt": given.get("message"), "subagent_type": given.get("agent_type")}
-        return replace(call, tool="agent", input=_cut({k: v for k, v in asked.items() if isinstance(v, str)}))
-    if name == "request_user_input":
-        return replace(call, tool="question", input=_cut(given))
-    if found.type == "web_search_call":
         return replace(
-            call, tool="websearch", input=_cut(found.action if isinstance(found.action, dict) else {})
+            call, tool="agent", input=cut_deep({k: v for k, v in asked.items() if isinstance(v, str)})
         )
+    if name == "request_user_input":
+        return replace(call, tool="question", input=cut_deep(given))
+    if found.type == "web_search_call":
+        return replace(call, tool="websearch", input=cut_deep(record(found.action)))
     tool = f"{space}__{name}" if space and not space.startswith("multi_agent") else name
-    return replace(call, tool=tool or "unknown", input=_cut(given))
+    return replace(call, tool=tool or "unknown", input=cut_deep(given))
 
 
 def _arguments(found: _Payload) -> dict[str, Any]:
-    if isinstance(found.action, dict):
-        return found.action
-    try:
-        given = json.loads(found.arguments) if isinstance(found.arguments, str) else found.arguments
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
+    return record(found.action) or record(found.arguments) or _loaded(found.arguments)
 
 
 def _command(given: dict[str, Any]) -> dict[str, object]:
@@ -334,52 +306,35 @@ def _output(found: _Payload, at: int) -> Entry:
         if more and inner.startswith("Exit code: "):  # a patch by the shell
             code, said = int((_EXITED.search(inner) or [0, 0])[1]), rest
     kept, left = cut_output(said)
-    agent = _spawned(kept)
-    return Entry(
-        kind="output",
-        at=at,
-        id=_name(found.call_id),
-        text=kept,
-        cut=left,
-        exit=code,
-        shell=shell,
-        agent=agent,
-    )
+    agent = name_or_empty(_loaded(kept).get("agent_id")) if kept.startswith('{"agent_id"') else ""
+    name = name_or_empty(found.call_id)
+    return Entry(kind="output", at=at, id=name, text=kept, cut=left, exit=code, shell=shell, agent=agent)
 
 
 def _structured(said: str) -> tuple[str, int | None] | None:
     """The output and the exit code in the form of older versions."""
-    try:
-        told = json.loads(said)
-    except (ValueError, RecursionError):
+    told = _loaded(said)
+    if not isinstance(told.get("output"), str):
         return None
-    if not isinstance(told, dict) or not isinstance(told.get("output"), str):
-        return None
-    about = told.get("metadata")
-    code = about.get("exit_code") if isinstance(about, dict) else None
+    code = record(told.get("metadata")).get("exit_code")
     return told["output"], code if isinstance(code, int) else None
-
-
-def _spawned(said: str) -> str:
-    if not said.startswith('{"agent_id"'):
-        return ""
-    try:
-        return _name(json.loads(said).get("agent_id"))
-    except (ValueError, RecursionError):
-        return ""
 
 
 def _item(found: _Payload, at: int) -> Entry | None:
     """An item that Codex kept whole: a command with its exit code, a patch with its files, an error."""
-    item = found.item if isinstance(found.item, dict) else {}
-    name, status, kind = _name(item.get("id")), text_or_empty(item.get("status"))[:40], item.get("type")
-    made = Entry(kind="item", at=at, id=name, turn=_name(found.turn_id), status=status)
-    replace = msgspec.structs.replace
+    item = record(found.item)
+    name, status, kind = (
+        name_or_empty(item.get("id")),
+        text_or_empty(item.get("status"))[:40],
+        item.get("type"),
+    )
+    made = Entry(kind="item", at=at, id=name, turn=name_or_empty(found.turn_id), status=status)
+    given: dict[str, object]
     match kind:
         case "CommandExecution":
             words = item.get("command")
             script = script_of([str(w) for w in words[:_MOST]]) if isinstance(words, list) else ""
-            given: dict[str, object] = {"command": cut(script, TEXT)[0]}
+            given = {"command": cut(script, TEXT)[0]}
             folder = text_or_empty(item.get("cwd")).removeprefix("file://")
             code = item.get("exit_code")
             said, left = cut_output(text_or_empty(item.get("aggregated_output")))
@@ -387,34 +342,33 @@ def _item(found: _Payload, at: int) -> Entry | None:
             exit_code = code if isinstance(code, int) and code >= 0 else None
             return replace(made, tool="bash", input=given, text=said, cut=left, exit=exit_code)
         case "FileChange":
-            said = "\n".join(
-                filter(None, (text_or_empty(item.get("stdout")), text_or_empty(item.get("stderr"))))
-            )
-            return replace(
-                made, tool="apply_patch", input={"patchText": _patch(item.get("changes"))}, text=said[:2_000]
-            )
+            said = "\n".join(filter(None, map(text_or_empty, (item.get("stdout"), item.get("stderr")))))
+            given = {"patchText": _patch(record(item.get("changes")))}
+            return replace(made, tool="apply_patch", input=given, text=said[:2_000])
         case "McpToolCall":
             error = item.get("error")
-            why = text_or_empty(error.get("message")) if isinstance(error, dict) else text_or_empty(error)
+            why = text_or_empty(record(error).get("message", error))
             return replace(made, text=cut_output(why)[0], status="failed" if why else status) if why else None
         case "CollabAgentToolCall":
             to = item.get("receiver_thread_ids")
-            agent = _name(to[0]) if item.get("tool") == "spawn_agent" and isinstance(to, list) and to else ""
+            agent = (
+                name_or_empty(to[0])
+                if item.get("tool") == "spawn_agent" and isinstance(to, list) and to
+                else ""
+            )
             return replace(made, agent=agent) if agent else None
     return None
 
 
-def _patch(changes: object) -> str:
+def _patch(changes: dict[str, Any]) -> str:
     """The files of a patch in the form in which models write patches."""
     lines: list[str] = []
-    for path, change in list(changes.items())[:_MOST] if isinstance(changes, dict) else ():
-        about = change if isinstance(change, dict) else {}
+    for path, change in list(changes.items())[:_MOST]:
+        about = record(change)
         match about.get("type"):
             case "add":
-                lines += [
-                    f"*** Add File: {path}",
-                    *(f"+{x}" for x in text_or_empty(about.get("content")).splitlines()),
-                ]
+                lines.append(f"*** Add File: {path}")
+                lines += [f"+{line}" for line in text_or_empty(about.get("content")).splitlines()]
             case "delete":
                 lines.append(f"*** Delete File: {path}")
             case _:
@@ -426,32 +380,19 @@ def _patch(changes: object) -> str:
 
 
 def _tokens(found: _Payload, at: int) -> Entry | None:
-    info = found.info if isinstance(found.info, dict) else {}
-    used = info.get("last_token_usage")
-    total = used.get("total_tokens") if isinstance(used, dict) else None
-    return (
-        Entry(kind="tokens", at=at, tokens=total) if isinstance(total, int) and 0 < total < 1 << 53 else None
-    )
+    total = record(record(found.info).get("last_token_usage")).get("total_tokens")
+    if not isinstance(total, int) or not 0 < total < MAX_NUMBER:
+        return None
+    return Entry(kind="tokens", at=at, tokens=total)
 
 
 def _text(part: object) -> str:
-    return text_or_empty(part.get("text")) if isinstance(part, dict) else ""
+    return text_or_empty(record(part).get("text"))
 
 
-def _cut(given: dict[str, Any]) -> dict[str, object]:
-    found = cut_deep(given)
-    return found if isinstance(found, dict) else {}
-
-
-def _name(value: object) -> str:
-    return value[:200] if isinstance(value, str) else ""
-
-
-def _epoch_ms(value: object) -> int:
-    """Epoch ms of an ISO time; 0 for anything else."""
-    if not isinstance(value, str) or len(value) > 40:
-        return 0
+def _loaded(said: object) -> dict[str, Any]:
+    """The object in a text, an empty one where it is none."""
     try:
-        return int(datetime.fromisoformat(value).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return 0
+        return record(json.loads(text_or_empty(said)))
+    except (ValueError, RecursionError):
+        return {}

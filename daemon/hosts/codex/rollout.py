@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.errors import Unavailable
 from ...core.guards import ABORT_ERROR
-from ...core.transcript import MAX_AGENTS, Message, Todo, ToolCall, Transcript
+from ...core.transcript import Message, Todo, ToolCall, Transcript
+from .. import past
 from ..cuts import cut, cut_deep, size_of
 from ..jsonl import HEAD, HEAD_OF_FILE, Follower, end_of, opened
 from .lines import Entry, entry_of, is_bulky, result_of
@@ -32,7 +32,6 @@ CONTEXT: Final = 16 << 20
 KEPT_CHARS: Final = 8 << 20  # of calls, from the newest; what is older is shortened
 KEPT_MESSAGES: Final = 20_000
 EARLIER: Final = 5  # requests before the task
-SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file
 LAST_LINES: Final = 1 << 18  # bytes in which the beginning of a turn is looked for
 STARTED: Final = b'"task_started"'
 PATCHED: Final = "Success. Updated the following files:"
@@ -327,8 +326,7 @@ class Fold:
 
 
 def _thinned(call: ToolCall) -> ToolCall:
-    given = cut_deep(call.input, _THIN)
-    return replace(call, input=given if isinstance(given, dict) else {}, output=cut(call.output, _THIN)[0])
+    return replace(call, input=cut_deep(call.input, _THIN), output=cut(call.output, _THIN)[0])
 
 
 def todos_of(given: dict[str, object]) -> tuple[Todo, ...]:
@@ -368,17 +366,13 @@ class RolloutReader:
                 self._head = self._head or head_of(os.pread(fd, HEAD_OF_FILE, 0))
                 fold = self._file.read(fd, closed=closed)
                 self.found = fold.expect(expect, int(os.fstat(fd).st_mtime * 1000))
-                transcript = _named(fold.transcript(), self.path)
+                transcript = fold.transcript().named(name_of(self.path))
         return transcript
-
-
-def _named(transcript: Transcript, path: Path) -> Transcript:
-    return transcript if transcript.session else replace(transcript, session=name_of(path))
 
 
 def transcript_of(data: bytes, name: str) -> Transcript:
     """The transcript in ``data``, a whole file. Its last line needs no line end."""
-    return _named(_fold_of(data).transcript(), Path(name))
+    return _fold_of(data).transcript().named(name_of(Path(name)))
 
 
 def _fold_of(data: bytes, *, every: bool = False) -> Fold:
@@ -428,23 +422,13 @@ def name_of(path: Path) -> str:
 
 def with_sub_agents(transcript: Transcript, path: Path) -> Transcript:
     """The transcript with the calls of its last sub-agents, each of which has a rollout of its own beside
-    that of the session. A file that can't be read gives no calls.
+    that of the session.
     """
-    calls: dict[str, tuple[ToolCall, ...]] = {}
-    cut_off: set[str] = set()
-    for agent in transcript.agents[-MAX_AGENTS:]:
-        file = rollout_of(path, agent)
-        if file is None:
-            continue
-        try:
-            data = end_of(file, SUB_AGENT)
-            whole = file.stat().st_size <= SUB_AGENT
-        except (Unavailable, OSError):
-            continue
-        found = _fold_of(data, every=True).transcript()
-        calls[agent] = tuple(call for message in found.messages for call in message.calls)
-        cut_off |= set() if whole else {agent}
-    return transcript.with_agents(calls, cut_off)
+
+    def calls(data: bytes) -> tuple[ToolCall, ...]:
+        return tuple(c for m in _fold_of(data, every=True).transcript().messages for c in m.calls)
+
+    return past.with_sub_agents(transcript, lambda agent: rollout_of(path, agent), calls)
 
 
 def rollout_of(path: Path, session: str) -> Path | None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ...core.errors import BadReply
 from ...core.transcript import Stop
+from ..wire import record
 from .messages import parse_transcript
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def read_of(found: object) -> tuple[Json, str]:
         raise BadReply("no list of messages")
     projected = [_message(m) for m in messages]
     session = next((s for m in projected if isinstance(s := m["info"].get("sessionID"), str)), "")
-    read = {"session": _record(info), "messages": projected, "todos": _todos(projected) or []}
+    read = {"session": record(info), "messages": projected, "todos": _todos(projected) or []}
     return read, session
 
 
@@ -53,13 +54,13 @@ def todo_lists(messages: list[Json]) -> dict[str, tuple[Todo, ...]]:
     for one in messages:
         if (said := _todos([one])) is not None:
             now = parse_transcript({"todos": said}, is_ours=lambda _: True).todos
-        found[str(_record(one.get("info")).get("id"))] = now
+        found[str(record(one.get("info")).get("id"))] = now
     return found
 
 
 def _message(wire: Json) -> Json:
-    info = _record(wire.get("info"))
-    model = _record(info.get("model"))
+    info = record(wire.get("info"))
+    model = record(info.get("model"))
     parts = wire.get("parts")
     return {
         "info": {
@@ -74,14 +75,14 @@ def _message(wire: Json) -> Json:
 
 def _part(part: Json) -> Json:
     if part.get("type") == "tool":
-        return {**part, "state": _state(_record(part.get("state")))}
-    ours = _record(_record(part.get("metadata")).get("reflectd"))
+        return {**part, "state": _state(record(part.get("state")))}
+    ours = record(record(part.get("metadata")).get("reflectd"))
     nobody = bool(part.get("synthetic") or part.get("ignored") or "command" in ours)
     return {**part, "order": ours.get("order"), "synthetic": nobody}
 
 
 def _state(state: Json) -> Json:
-    metadata, time = _record(state.get("metadata")), _record(state.get("time"))
+    metadata, time = record(state.get("metadata")), record(state.get("time"))
     return {
         **state,
         "output": state.get("output") or metadata.get("output"),
@@ -96,15 +97,11 @@ def _todos(messages: list[Json]) -> list[object] | None:
     for message in reversed(messages):
         for part in reversed(message.get("parts") or []):
             if part.get("type") == "tool" and part.get("tool") == "todowrite":
-                state = _record(part.get("state"))
-                todos = _record(state.get("input")).get("todos")
+                state = record(part.get("state"))
+                todos = record(state.get("input")).get("todos")
                 if state.get("status") == "completed" and isinstance(todos, list):
                     return todos
     return None
-
-
-def _record(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 def stops_of_export(found: object) -> Iterator[Stop]:

@@ -11,8 +11,8 @@ import pytest
 from daemon.core.guards import Limits, may_judge_messages
 from daemon.core.session import Session
 from daemon.evidence.collect import collect
-from daemon.hosts.claude_code.lines import ORDER
 from daemon.hosts.claude_code.transcript import TranscriptReader, transcript_of
+from daemon.hosts.hook import order_in
 from harness.machine.sandbox import REPO
 from harness.models.scripts import CLAIM, DONE, HEADING, REQUEST
 
@@ -85,7 +85,7 @@ def test_what_we_said_is_ours(file: Path) -> None:
     (ours,) = [m for m in found.messages if m.order]
     assert (ours.human, ours.role) == (False, "user")
     assert HEADING in ours.text
-    assert ours.order == ORDER.findall(ours.text)[-1]
+    assert ours.order == order_in(ours.text) != ""
     answers = [m.text for m in found.messages if m.text in {CLAIM, DONE} or m is ours]
     assert answers == [CLAIM, ours.text, DONE]
     foreign = TranscriptReader(file, is_ours=lambda _: False).read(closed=True)

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from daemon.core.transcript import Message, ToolCall, Transcript
-from daemon.hosts.claude_code.transcript import SUB_AGENT, calls_of, with_sub_agents
+from daemon.hosts.claude_code.transcript import with_sub_agents
+from daemon.hosts.past import SUB_AGENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,11 +62,16 @@ def asked(*agents: str) -> Transcript:
 START = [line("user", "u0", None, "Write the part")]
 
 
+def calls_of(path: Path) -> tuple[ToolCall, ...]:
+    """The calls in a sub-agent's file ``agent-a1.jsonl`` beside the session's file."""
+    (call,) = with_sub_agents(asked("a1"), path.parents[1].with_suffix(".jsonl")).calls
+    return call.inner
+
+
 def test_the_calls_in_their_order(tmp_path: Path) -> None:
     """Exit codes and outputs as in the session's own file."""
-    path = written(
-        tmp_path / "agent-a1.jsonl", [*START, *ran(1, "ls", "a.py"), *ran(2, "make", "no", code=2)]
-    )
+    path = tmp_path / "s" / "subagents" / "agent-a1.jsonl"
+    written(path, [*START, *ran(1, "ls", "a.py"), *ran(2, "make", "no", code=2)])
     first, second = calls_of(path)
     assert (first.tool, first.input["command"], first.output, first.exit) == ("Bash", "ls", "a.py", 0)
     assert (second.output, second.exit) == ("no", 2)
@@ -73,12 +79,13 @@ def test_the_calls_in_their_order(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     """Nothing is known of the sub-agent then, and nothing fails."""
-    assert calls_of(tmp_path / "agent-a1.jsonl") == ()
-    (tmp_path / "folder.jsonl").mkdir()
-    assert calls_of(tmp_path / "folder.jsonl") == ()
-    broken = tmp_path / "broken.jsonl"
-    broken.write_bytes(b"\xff\x00 no json\n{}\n[1]\n" + b"{" * 5_000)
-    assert calls_of(broken) == ()
+    path = tmp_path / "s" / "subagents" / "agent-a1.jsonl"
+    assert calls_of(path) == ()
+    path.mkdir(parents=True)
+    assert calls_of(path) == ()
+    path.rmdir()
+    path.write_bytes(b"\xff\x00 no json\n{}\n[1]\n" + b"{" * 5_000)
+    assert calls_of(path) == ()
 
 
 def test_only_the_end_of_a_large_file(tmp_path: Path) -> None:
@@ -86,11 +93,11 @@ def test_only_the_end_of_a_large_file(tmp_path: Path) -> None:
     count = 40
     lines = [*START, *(each for n in range(1, count) for each in ran(n, f"echo {n}", "x" * 100_000))]
     path = written(tmp_path / "s" / "subagents" / "agent-a1.jsonl", lines)
-    assert path.stat().st_size > 2 * SUB_AGENT
-    found = [c.input["command"] for c in calls_of(path)]
+    assert path.stat().st_size > SUB_AGENT
+    (call,) = with_sub_agents(asked("a1"), tmp_path / "s.jsonl").calls
+    found = [c.input["command"] for c in call.inner]
     assert found[-1] == f"echo {count - 1}"
     assert "echo 1" not in found
-    (call,) = with_sub_agents(asked("a1"), tmp_path / "s.jsonl").calls
     assert call.inner_cut, "the judge is told that not all of its calls were read"
 
 
