@@ -25,13 +25,11 @@ from msgspec.structs import replace
 
 from .core.errors import UserError, words
 from .core.settings import (
-    GONE,
     SETTINGS,
     TRUE,
     Setting,
     Settings,
     Value,
-    flag_of,
     settings_table,
     toml,
 )
@@ -42,13 +40,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "GONE",
     "SETTINGS",
     "Row",
     "Settings",
     "digests",
     "explain",
-    "flag_of",
     "from_text",
     "load",
     "load_project",
@@ -64,7 +60,6 @@ FILE_LIMIT = 64 * 1024  # bytes; a settings file has a few hundred
 PROJECT_LIMIT = 4 * 1024  # tomllib takes quadratic time for dotted keys, so a line may not have many
 MAX_DOTS = 30
 MAX_PROBLEMS = 20
-GONE_TEXT = "{key} is gone and ignored ({now})"
 GUESSES = 3  # a misspelled name takes milliseconds to guess
 FOREIGN = frozenset(  # variables with our prefix that are no settings
     {"REFLECTD_CHILD", "REFLECTD_HEADLESS", "REFLECTD_PROOF"}
@@ -143,11 +138,8 @@ def from_text(
             raise UserError(f"{name} is not valid TOML: {error}") from None
         problems.append(f"{name} is not valid TOML: {error}")
     given: list[_Given] = []
-    ignored = [f"{name}: {_gone(key)}" for key, _ in leaves if key in GONE]
     for key, value in leaves:
         setting = SETTINGS.get(key)
-        if key in GONE:
-            continue
         if setting is None:
             problems.append(f"{name}: {_unknown(key)}")
         elif not setting.in_file:
@@ -156,14 +148,12 @@ def from_text(
             )
         else:
             given.append(_Given(setting, value, name))
-    given += _from_env(env or {}, problems, ignored)
+    given += _from_env(env or {}, problems)
     if left_out is not None:
         left_out += [*problems, *(_wrong(g) for g in given if not g.setting.valid(g.value))]
         problems, given = [], [g for g in given if g.setting.valid(g.value)]
     for key, value in (flags or {}).items():
-        if value is not None and key in GONE:
-            ignored.append(f"{flag_of(key)}: {_gone(key)}")
-        elif value is not None:
+        if value is not None:
             setting = SETTINGS[key]
             given.append(
                 _Given(setting, setting.parse(value) if isinstance(value, str) else value, setting.flag)
@@ -171,7 +161,7 @@ def from_text(
     problems += [_wrong(g) for g in given if not g.setting.valid(g.value)]
     if problems:
         raise UserError("\n".join(problems[:MAX_PROBLEMS]))
-    return replace(_with(Settings(), given), ignored=tuple(ignored))
+    return _with(Settings(), given)
 
 
 def load_project(base: Settings, directory: Path) -> tuple[Settings, list[str]]:
@@ -222,9 +212,6 @@ def tighten(base: Settings, text: str, name: str = PROJECT_FILE) -> tuple[Settin
     settings, problems = base, list[str]()
     for key, value in leaves:
         setting = SETTINGS.get(key)
-        if key in GONE:
-            problems.append(f"{name}: {_gone(key)}")
-            continue
         if setting is None:
             guess = _unknown(key) if len(problems) < GUESSES else f"unknown setting {_shown(key)}"
             problems.append(f"{name}: {guess}; ignored")
@@ -267,7 +254,7 @@ def named(key: str) -> Setting:
     """The setting of that name. Raises ``UserError`` with the nearest one."""
     setting = SETTINGS.get(key)
     if setting is None:
-        raise UserError(_gone(key) if key in GONE else _unknown(key))
+        raise UserError(_unknown(key))
     return setting
 
 
@@ -283,11 +270,10 @@ def value_of(key: str, text: str) -> Value:
     return found
 
 
-def _from_env(env: Mapping[str, str], problems: list[str], ignored: list[str]) -> Iterator[_Given]:
+def _from_env(env: Mapping[str, str], problems: list[str]) -> Iterator[_Given]:
     """The settings of the environment. An empty variable counts as not set. A variable with our prefix that
     is no setting is a mistake, when it looks like one.
     """
-    gone = {f"REFLECTD_{key.replace('.', '_').upper()}": key for key in GONE}
     if (
         env.get("REFLECTION_DEBUG", "").strip().lower() in TRUE
     ):  # other plugins read it too: any value is fine
@@ -296,8 +282,6 @@ def _from_env(env: Mapping[str, str], problems: list[str], ignored: list[str]) -
     for name in sorted(n for n in env if n.startswith("REFLECTD_")):
         if name in names and env[name].strip():
             yield _Given(names[name], names[name].parse(env[name]), name)
-        elif name in gone:
-            ignored.append(f"{name}: {_gone(gone[name])}")
         elif name not in names and name not in FOREIGN:
             near = _nearest(name, names)
             if near or name.split("_")[1].lower() in {s.partition(".")[0] for s in SETTINGS}:
@@ -373,10 +357,6 @@ def _unknown(key: str) -> str:
     if inside:
         return f"{shown} is a table: write [{shown}]"
     return f"unknown setting {shown}{_nearest(key, SETTINGS)}"
-
-
-def _gone(key: str) -> str:
-    return GONE_TEXT.format(key=key, now=GONE[key])
 
 
 def _shown(key: str) -> str:

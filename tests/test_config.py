@@ -51,22 +51,6 @@ def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
     assert sources["toasts"] == "default"
 
 
-@pytest.mark.parametrize("key", sorted(config.GONE))
-def test_a_setting_of_an_earlier_version_stops_nothing(key: str) -> None:
-    """It is named in one line with what counts instead: in file, environment, flag and project."""
-    assert key not in config.SETTINGS
-    env = {f"REFLECTD_{key.replace('.', '_').upper()}": "x"}
-    settings = config.from_text(f"{key} = 'x'", name="f.toml", env=env, flags={key: "x"})
-    assert settings == Settings()
-    assert [line.partition(" is gone and ignored (")[0] for line in settings.ignored] == [
-        f"f.toml: {key}", f"{next(iter(env))}: {key}", f"{config.flag_of(key)}: {key}",
-    ]  # fmt: skip
-    _, problems = config.tighten(Settings(), f"{key} = 1")
-    assert problems == [f".reflection/config.toml: {config.GONE_TEXT.format(key=key, now=config.GONE[key])}"]
-    with pytest.raises(UserError, match="is gone"):
-        config.value_of(key, "1")
-
-
 @pytest.mark.parametrize("key", list(config.SETTINGS))
 def test_every_setting_can_come_from_environment_and_flag(key: str) -> None:
     """One table feeds them all, so no setting is reachable in one way only."""

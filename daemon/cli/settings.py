@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import config, paths
 from ..core.errors import BadReply, ReflectdError, UserError
-from ..core.settings import GONE, SETTINGS, flag_of
+from ..core.settings import SETTINGS
 from ..files.project import find_project
 from .terminal import add_flag, say
 
@@ -55,8 +55,6 @@ def add_flags(
             names.append(setting.flag)
             text = setting.doc.replace("%", "%%") if key in SHORT else argparse.SUPPRESS
             parser.add_argument(*names, dest=f"set:{key}", metavar="VALUE", help=text)
-    for key in GONE if all_settings else ():  # also in units that an earlier version installed
-        parser.add_argument(flag_of(key), dest=f"set:{key}", help=argparse.SUPPRESS)
 
 
 def add_action(
@@ -78,7 +76,7 @@ def load(args: argparse.Namespace, *, left_out: list[str] | None = None) -> tupl
     """Settings and paths from environment, file and flags. ``left_out`` as in ``config.load``. Raises
     ``UserError``.
     """
-    flags = {key: getattr(args, f"set:{key}", None) for key in (*SETTINGS, *GONE)}
+    flags = {key: getattr(args, f"set:{key}", None) for key in SETTINGS}
     settings = config.load(os.environ, paths.config_file(os.environ), flags, left_out)
     where = paths.resolve(os.environ, state_dir=settings.daemon.state_dir, socket=settings.daemon.socket)
     return settings, where

@@ -38,7 +38,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def flag(self) -> str:
-        return flag_of(self.key)
+        return "--" + self.key.replace(".", "-").replace("_", "-")
 
     @property
     def allowed(self) -> str:
@@ -74,10 +74,6 @@ class Setting(Struct, frozen=True):
             digits = text.strip()
             return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else text
         return text
-
-
-def flag_of(key: str) -> str:
-    return "--" + key.replace(".", "-").replace("_", "-")
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -452,9 +448,7 @@ class Log(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
-    """All settings. ``sources`` says where a key was set; a key that is missing there has its default.
-    ``ignored``: a sentence for each setting of an earlier version that was given.
-    """
+    """All settings. ``sources`` says where a key was set; a key that is missing there has its default."""
 
     enabled: bool = _setting(True, "false: watch and judge nothing", tighten="off")
     toasts: bool = _setting(True, "show verdicts in the host", tighten="off")
@@ -478,11 +472,10 @@ class Settings(Struct, frozen=True):  # noqa: PLW1641 - nobody hashes them
     daemon: Daemon = Daemon()
     log: Log = Log()
     sources: Mapping[str, str] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         """Says whether the values are the same, from any source."""
-        return isinstance(other, Settings) and astuple(self)[:-2] == astuple(other)[:-2]
+        return isinstance(other, Settings) and astuple(self)[:-1] == astuple(other)[:-1]
 
     @property
     def gate_s(self) -> int:
@@ -510,36 +503,6 @@ def _declared(section: type[Struct], prefix: str) -> Iterator[Setting]:
 
 
 SETTINGS = {setting.key: setting for setting in _declared(Settings, "")}
-GONE: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("fast.anthropic", "fast.openai", "fast.google", "fast.github_copilot"), "fast.models comes first"
-    ),
-    "judge.prompt_tokens": "6,000 now",
-    "judge.max_per_day": "30 now",
-    "judge.max_idle_age_s": "600 now",
-    "judge.second_look": "small and local judges are asked twice",
-    "judge.feedback_delay_s": "2 now",
-    "embed.key_env": "embed.key_file names a key",
-    "embed.similar_percent": "85 now",
-    "run.gate_timeout_s": "20 now",
-    **dict.fromkeys(("claude_code.headless", "codex.headless"), "run.headless is for all hosts"),
-    "claude_code.background_s": "600 now",
-    "claude_code.mcp": "`claude mcp add reflectd -- reflectd mcp` adds it",
-    "stuck.nudge": "stuck.enabled switches off both",
-    "memory.at_prompt": "offer.enabled = false gives no lessons",
-    "memory.action_ms": "a third of memory.prompt_ms now",
-    "memory.model": "claude-3-5-haiku-20241022 now, else the first of fast.models",
-    "memory.temperature_percent": "70 now",
-    "memory.max_tokens": "1,000 now",
-    "memory.per_project": "500 now",
-    "playbook.holdout_percent": "0 now",
-    "spend.cents_per_month": "a month above 10 EUR is still told",
-    "memory.scope": "a lesson stays in its project",
-    "offer.characters": "4,000 now",
-    "daemon.idle_exit_minutes": "30 where a host started the daemon, else never",
-    "log.debug": 'log.level has "debug"',
-}
-"""Settings of earlier versions with their replacement. They are named once and ignored."""
 
 
 def settings_table() -> str:

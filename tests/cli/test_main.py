@@ -70,12 +70,6 @@ def test_a_typo_locks_no_verb_that_only_reads(box: Sandbox, args: list[str], cod
     said(reflectd(box, *args, "--socket", "relative"), 2, "absolute path")
 
 
-def test_a_flag_of_an_earlier_version_stops_no_daemon(box: Sandbox) -> None:
-    """A service that an earlier version installed has it in its command: it is named and ignored."""
-    said(reflectd(box, "config", "--daemon-idle-exit-minutes", "0"), 0, "daemon.idle_exit_minutes is gone")
-    said(reflectd(box, "config", "set", "fast.openai", "x"), 2, "fast.openai is gone")
-
-
 def test_a_file_that_is_no_toml_locks_no_verb_that_only_reads(box: Sandbox) -> None:
     """What the environment sets still counts; several mistakes are one line; JSON on stdout stays JSON."""
     settings_file(box, "[judge\n")

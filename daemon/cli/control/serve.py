@@ -81,8 +81,6 @@ def run(args: argparse.Namespace) -> int:
             from ... import log
 
             log.configure(settings, where.log_file if args.log_file else sys.stderr)
-            for sentence in settings.ignored:
-                log.get("settings").warning(sentence)
             if notifier.every_s is not None:
                 # the watchdog ends a daemon that hangs with SIGABRT; the log then shows where it hung
                 faulthandler.enable()

@@ -109,12 +109,10 @@ def _start(args: argparse.Namespace) -> int:
     A host's start (``--from-shim``) starts nothing after `reflectd stop`. Where the service is installed and
     its manager can be asked, the manager starts the daemon.
     """
-    settings, where = load(args)
+    _, where = load(args)
     if args.from_shim and where.stopped.exists():
         say("reflectd was stopped by `reflectd stop`; `reflectd start` starts it")
         return 0
-    for sentence in settings.ignored:
-        say(f"reflectd: {sentence}", sys.stderr)
     copies.refresh_all(os.environ)
     service = manager.holding(os.environ, where)
     if service is not None:

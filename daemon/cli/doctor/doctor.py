@@ -161,7 +161,6 @@ def examine(args: argparse.Namespace, env: Mapping[str, str]) -> list[Check]:
     else:
         valid = f"{file} is valid" if file.exists() else f"defaults ({file} does not exist)"
         findings.append(Check("settings", "ok", valid))
-    findings += [Check("settings", "warn", line, "take it out of there") for line in settings.ignored]
     about = About(env, settings, where, status(find_socket(where)))
     for name, check in checks.CHECKS.items():
         findings += _guarded(name, check, about)

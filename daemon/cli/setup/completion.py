@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ...core.settings import GONE, SETTINGS
+from ...core.settings import SETTINGS
 from ..settings import add_flags
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _words(before: list[str], last: str) -> Iterator[tuple[str, str]]:
     for action in actions:
         if not last.startswith("-"):
             yield from () if action.option_strings else _values(action)
-        elif action.option_strings and action.dest.removeprefix("set:") not in GONE:
+        elif action.option_strings:
             setting = SETTINGS.get(action.dest.removeprefix("set:"))
             text = setting.doc if setting else (action.help or "").replace("%%", "%")
             yield from ((name, " ".join(text.split())) for name in action.option_strings)

@@ -80,9 +80,7 @@ def _show(args: argparse.Namespace) -> None:
     if args.action:
         config.named(args.key)
     settings, _ = load(args)
-    ignored = settings.ignored
     settings, problems = config.load_project(settings, Path.cwd())
-    problems = [*ignored, *problems]
     rows = config.explain(settings)
     if args.action:
         (row,) = (r for r in rows if r.key == args.key)
