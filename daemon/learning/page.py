@@ -1,7 +1,7 @@
 """The page Learned of the dashboard: what waits for the person, what is in use, what was taken back.
 
 A click does what ``reflectd learned`` does, by the same functions, and is refused with the same words: a text
-that was edited since the page was shown, a file that was, a hostile text. Rules and preferences stand in
+that was edited since the page was shown, a hostile text. Rules and preferences stand in
 files that every agent reads: a terminal asks about them, and a click only undoes such a change.
 """
 

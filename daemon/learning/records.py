@@ -23,7 +23,7 @@ from .lessons.repositories import project_of
 from .playbook.points import each, harms
 from .playbook.project_playbook import OwnWords, never_again, take_back, vouch
 from .revisions import undone
-from .rules.journal import is_due, ranked
+from .rules.journal import due
 from .rules.places import vouched_for
 from .rules.standing import WORKSHOP, facts
 from .texts import refusal
@@ -193,14 +193,13 @@ class Learned:
 
     def suggested(self) -> list[Record]:
         """Patterns of several sessions that wait for the person's yes to become a rule."""
-        due = ranked([s for s in self.look.journal["signals"] if is_due(s)])
         return [
             Record(
                 str(s["id"]), "rule", "waiting", str(s["content"]),
                 why="it waits for your yes: `reflectd reflect`",
                 origin=f"you said it in {s['occurrences']} sessions, severity {s['severity']}",
             )
-            for s in due
+            for s in due(self.look.journal)
         ]  # fmt: skip
 
     # --- points --------------------------------------------------------------------------------------------
@@ -337,7 +336,7 @@ def changes(rules: LearnedRules) -> list[Json]:
     found = [
         {
             "change": f"{letter}{r.number}", "at": r.at, "what": r.what, "why": r.why, "by": r.by,
-            "file": file or getattr(r, "file", ""), "undone": r.number in gone,
+            "file": file or r.file, "undone": r.number in gone,
         }
         for letter, kept, file in (
             ("p", rules.playbook.history(), str(rules.playbook.path)), ("r", rules.changes.all(), "")

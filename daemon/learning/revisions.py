@@ -30,13 +30,14 @@ KEPT: Final = 100
 BYTES: Final = 50_000_000
 FILE_LIMIT: Final = 64 * 1024 * 1024
 SUFFIX: Final = ".revision.json"
-_CONTENT: Final = ("content_before", "backup")  # the second one in files of older versions
+_CONTENT: Final = "content_before"
 
 
 class Revision(Struct, frozen=True):
     """One change. ``number``: its name among those of its folder. ``at``: epoch ms. ``by``: who, such as
     "you". ``what`` and ``why``: in words. ``before`` and ``after``: digests of the file, "" of an empty or
-    missing one. ``undoes``: the revision that this one undid, 0 for none.
+    missing one. ``undoes``: the revision that this one undid, 0 for none. ``file``: which one was changed,
+    where the folder has revisions of several.
     """
 
     noun: ClassVar[str] = "revision"
@@ -48,6 +49,7 @@ class Revision(Struct, frozen=True):
     before: str = ""
     after: str = ""
     undoes: int = 0
+    file: str = ""
 
 
 R = TypeVar("R", bound=Revision)
@@ -101,7 +103,7 @@ class RevisionsOf(Generic[R]):
         """Keep a revision under the next number, with what the file was before it. Raises ``Unavailable``."""
         made = replace(made, number=max((_number(path) for path in self._paths()), default=0) + 1)
         packed = None if content is None else zlib.compress(content)
-        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT[0]: packed}
+        kept = {f: getattr(made, f) for f in made.__struct_fields__} | {_CONTENT: packed}
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(self._folder / f"{made.number:08d}{SUFFIX}", msgspec.json.encode(kept), mode=0o600)
         total = 0
@@ -157,16 +159,16 @@ class RevisionsOf(Generic[R]):
             raise UserError("there is nothing to undo")
         return steps[0]
 
-    def refuse_edited(self, wanted: R, now: str, file: Path, among: Iterable[R] | None = None) -> None:
+    def refuse_edited(self, wanted: R, now: str, file: Path) -> None:
         """Raise ``UserError`` when the file is not as that revision left it, with what changed it first.
-        ``now``: its digest. ``among``: the revisions of this file, where the folder has those of others too.
+        ``now``: its digest.
         """
         if now == wanted.after:
             return
-        every = self.all()
+        every = [r for r in self.all() if r.file == wanted.file]
         gone = undone(every)
-        later = [r for r in (every if among is None else among) if r.number > wanted.number and not r.undoes]
-        first = min((r for r in later if r.number not in gone), key=lambda r: r.number, default=None)
+        later = [r for r in every if r.number > wanted.number and not r.undoes and r.number not in gone]
+        first = later[-1] if later else None
         edit = f"{first.noun} {first.number} ({first.what})" if first else "an edit that is not reflectd's"
         raise UserError(
             f"{file} was changed since {wanted.noun} {wanted.number}, first by {edit}: nothing was undone"
@@ -193,10 +195,10 @@ class RevisionsOf(Generic[R]):
         """A revision with what the file was, packed; None for one that can't be read."""
         try:
             found: dict[str, Any] = msgspec.json.decode(read_bytes(path, 2 * FILE_LIMIT) or b"")
-            packed = next(found[name] for name in _CONTENT if name in found)
+            packed = found[_CONTENT]
             content = None if packed is None else b64decode(packed, validate=True)
             return msgspec.convert(found, self._form), content
-        except (OSError, ValueError, TypeError, RecursionError, StopIteration):
+        except (OSError, ValueError, TypeError, RecursionError, KeyError):
             return None
 
 

@@ -36,35 +36,32 @@ class ReflectState:
 
     def load(self, name: Name) -> dict[str, Any]:
         """The file's content; nothing when it is missing or can't be used. Never raises."""
-        try:
-            found = json.loads(read_text(self._path(name), LIMIT) or "{}")
-        except (OSError, ValueError, RecursionError):
-            return {}
-        of = found.get(name) if isinstance(found, dict) else None
-        return of if isinstance(of, dict) else {}
+        return self._read(name) or {}
 
-    def save(self, name: Name, value: dict[str, Any], now_ms: int, *, durable: bool = False) -> None:
-        """Replace the file; its folder is there. ``durable``: it outlasts a power cut. Raises
-        ``Unavailable``.
-        """
+    def _read(self, name: Name) -> dict[str, Any] | None:
+        """The same; None for a file that can't be used."""
+        try:
+            text = read_text(self._path(name), LIMIT)
+            found = {} if text is None else json.loads(text)[name]
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def tombstones(self) -> list[dict[str, Any]]:
+        """The ``content`` of each text that the person dismissed or forgot. Never raises."""
+        found = [stone for stone in self.load("tombstones").values() if isinstance(stone, dict)]
+        return [stone for stone in found if isinstance(stone.get("content"), str)]
+
+    def save(self, name: Name, value: dict[str, Any], now_ms: int) -> None:
+        """Replace the file; its folder is there. Raises ``Unavailable``."""
         path = self._path(name)
-        if os.path.lexists(path) and not self._is_whole(path):
+        if os.path.lexists(path) and self._read(name) is None:
             set_aside(path, str(now_ms))
         text = json.dumps({"project": self._project, name: value}, separators=(",", ":"))
-        write_atomic(path, text + "\n", mode=0o600, durable=durable)
+        write_atomic(path, text + "\n", mode=0o600, durable=False)
 
     def _path(self, name: Name) -> Path:
         return self.folder / f"{name}.json"
-
-    def _is_whole(self, path: Path) -> bool:
-        """Says whether the file ends like one written here; reading its content would take too long."""
-        try:
-            with path.open("rb") as file:
-                head = file.read(1)
-                file.seek(-2, os.SEEK_END)
-                return head == b"{" and file.read() == b"}\n"
-        except OSError:
-            return False
 
 
 def problem_of(project: Path, path: Path) -> str:

@@ -20,7 +20,6 @@ from tests.learning.rules.projects import Machine
 
 MOST = 30  # renames of one change; there are fewer
 VIEWS = "Views convert dates."
-SOFT = "soft = rules.place(soft=True)\n"
 POINT = """
 with rules.playbook.change() as edit:
     point = {'name': edit.names.take('oth'), 'text': TEXT, 'helpful': 0, 'harmful': 0}
@@ -29,16 +28,14 @@ with rules.playbook.change() as edit:
 """
 WORD = "from daemon.learning.playbook.project_playbook import take_back, vouch\n"
 CHANGES = {
-    "a rule is learned": "rules.learn('Use bun', place, seen)",
-    "a rule replaces one": (
-        "rules.learn('Use bun', place, seen, signals=['sig-20251120-001'], replaces=['rule-001'])"
-    ),
-    "a rule is archived": "rules.unlearn('rule-001', seen)",
-    "a rule is removed": "rules.unlearn('rule-001', seen, delete=True)",
+    "a rule is learned": "rules.learn('Use bun')",
+    "a rule replaces one": ("rules.learn('Use bun', signals=['sig-20251120-001'], replaces=['rule-001'])"),
+    "a rule is archived": "rules.unlearn('rule-001')",
+    "a rule is removed": "rules.unlearn('rule-001', delete=True)",
     "a rule is reworded": "rules.reword('rule-001', 'Use npm 11')",
     "a rule is undone": "rules.undo()",
-    "a preference is learned": f"{SOFT}rules.learn('Prefer tables', soft, digest(soft.read()), soft=True)",
-    "a preference is archived": f"{SOFT}rules.unlearn('rule-002', digest(soft.read()))",
+    "a preference is learned": "rules.learn('Prefer tables', soft=True)",
+    "a preference is archived": "rules.unlearn('rule-002')",
     "a point is added": f"TEXT = 'Tests need redis.'{POINT}",
     "a point is approved": f"{WORD}vouch(rules.playbook, 'pat-001', 'Use pathlib.')",
     "a point is taken back": f"{WORD}take_back(rules.playbook, rules.journal, 'oth-001', '{VIEWS}')",
@@ -104,7 +101,6 @@ import sys
 from pathlib import Path
 from daemon.clock import SystemClock
 from daemon.core.errors import ReflectdError
-from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 project, state, who, kind = sys.argv[1:]
 env = {'HOME': str(Path(project).parent), 'PATH': '/nonexistent'}
@@ -119,8 +115,7 @@ for i in range(6):
                     point = {'name': name, 'text': TEXT, 'helpful': 0, 'harmful': 0}
                     edit.playbook['sections']['OTHERS'].append(point)
             else:
-                place = rules.place(soft=kind == 'preference')
-                rules.learn(TEXT, place, digest(place.read()), soft=kind == 'preference')
+                rules.learn(TEXT, soft=kind == 'preference')
             break
         except ReflectdError as error:
             print(error)

@@ -16,7 +16,6 @@ from daemon.core.verdict import Verdict
 from daemon.learning import tables
 from daemon.learning.lessons.episodes import Episode
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.learning.state import ReflectState
 from daemon.store import verdicts
@@ -79,8 +78,7 @@ class Site:
 
     def learned(self, text: str, *, soft: bool = False) -> None:
         """A rule or a preference that the person agreed to."""
-        place = self.rules.place(soft=soft)
-        self.rules.learn(text, place, digest(place.read()), soft=soft)
+        self.rules.learn(text, soft=soft)
 
     def stones(self) -> list[str]:
         return list(ReflectState(self.sim.daemon.paths.state_dir, self.project).load("tombstones"))

@@ -116,8 +116,7 @@ def test_the_first_preference_reaches_a_process_that_runs(daemon: Daemon) -> Non
     one = batch(event("session.created", 1, sessionID="ses_noon", info=info), instance="noon")
     assert fine(daemon, "POST", "/v1/events", one)["seq"] == 1
     rules = LearnedRules(project, daemon.box.state, SystemClock(), daemon.box.env())
-    place = rules.place(soft=True)
-    rules.learn("Prefer short answers", place, "", soft=True)
+    rules.learn("Prefer short answers", soft=True)
     two = batch(event("session.idle", 2, sessionID="ses_noon"), instance="noon")
 
     def told() -> str:

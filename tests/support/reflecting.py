@@ -18,11 +18,11 @@ from harness.machine.terminal import Terminal
 from harness.machine.waiting import wait_until
 from harness.models.scripts import nonce_of
 from harness.models.server import Request
+from tests.support.hosts.claude_code_story import Story
 from tests.support.machine.command_line import COMMAND, environment
 
 DAY = "2025-11-27"
 DAYS = ("2025-11-20", "2025-11-24", DAY)
-ROLES = ("assistant", "user")
 QUESTION = "Letter (Enter is s):"
 """How the question about a pattern ends."""
 
@@ -111,37 +111,20 @@ def said_before(box: Sandbox, *wishes: Wish) -> list[str]:
 
 def worked(box: Sandbox, session: str, day: str, *said: tuple[str, str]) -> None:
     """A session of Claude Code in the project: what the agent said, and what the person said then."""
-    lines, parent = list[str](), None
-    turns = [
-        ("user", "Add the price list."),
-        *((r, t) for pair in said for r, t in zip(ROLES, pair, strict=True)),
-    ]
-    for number, (role, text) in enumerate(turns):
-        content: Any = text if role == "user" else [{"type": "text", "text": text}]
-        line = {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "message": {"role": role, "content": content},
-            "type": role,
-            "uuid": f"{session}-{number}",
-            "timestamp": f"{day}T10:00:{number:02d}.000Z",
-            "userType": "external",
-            "cwd": str(box.project),
-            "sessionId": session,
-            "version": "2.1.330",
-        }
-        lines.append(json.dumps(line))
-        parent = line["uuid"]
+    story = Story(session=session, cwd=str(box.project))
+    story.human("Add the price list.")
+    for agent, person in said:
+        story.say(agent)
+        story.human(person)
     folder = projects(box.env()) / named(box.project)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{session}.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    (folder / f"{session}.jsonl").write_bytes(story.data().replace(b"2026-11-20T", f"{day}T".encode()))
 
 
 def learned(box: Sandbox, text: str) -> None:
     """A rule that the person stated before, in the project's file for rules."""
     rules = LearnedRules(box.project, box.state, SystemClock(), box.env())
-    place = rules.place()
-    rules.learn(text, place)
+    rules.learn(text)
 
 
 def journal(box: Sandbox) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.repositories import project_of
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.store.db import Database
 from harness.machine import processes
@@ -69,7 +68,7 @@ def rules_of(box: Sandbox) -> LearnedRules:
 async def fill(box: Sandbox) -> None:
     rules = rules_of(box)
     for text in ("Use bun", "Commit often", "Name things well"):
-        rules.learn(text, rules.place(), digest(rules.place().read()))
+        rules.learn(text)
     file = rules.playbook.path
     file.parent.mkdir(exist_ok=True)
     texts = ("Use pathlib.", MARKUP, "Keep files short.")

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from ...core.consent import Question
 from ...core.errors import UserError
 from ...learning.rules.candidates import quotes_of
-from ...learning.rules.journal import RULE_ID, is_due, ranked, same
+from ...learning.rules.journal import RULE_ID, due, same
 from ...learning.rules.standing import WORKSHOP
 from ...redact import redact
 from ..render import count, short
@@ -302,7 +302,7 @@ class Decisions:
         found: list[Proposal] = []
         journal, base = self.rules.journal.read().journal, self.base()
         messages = self.rules.journal.messages(journal).values()
-        for signal in ranked([s for s in journal["signals"] if is_due(s)]):
+        for signal in due(journal):
             with suppress(UserError):
                 self._readable(str(signal["content"]))
                 found.append(_pattern(base, signal, messages))

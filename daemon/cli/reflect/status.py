@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from ...learning.rules.candidates import quotes_of
-from ...learning.rules.journal import is_due, ranked
+from ...learning.rules.journal import due, is_due, ranked
 from ...learning.rules.standing import CONTRADICTED, contradicting, facts, in_words
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import say, show
@@ -72,7 +72,6 @@ def _part(heading: str, rows: Iterable[list[str]], paint: Paint) -> list[str]:
 def summary(book: ProjectJournal, journal: Journal) -> Json:
     """Counts, suggested signals with quotes, those that wait, and praise and blame."""
     signals, rules, messages = journal["signals"], journal["learned_rules"], book.messages(journal).values()
-    due = ranked([s for s in signals if is_due(s)])
     rest = [_shown(s) for s in ranked([s for s in signals if s["status"] == "pending" and not is_due(s)])]
     return {
         "counts": {
@@ -83,7 +82,7 @@ def summary(book: ProjectJournal, journal: Journal) -> Json:
             "active": sum(r["active"] for r in rules),
             "archived": sum(not r["active"] for r in rules),
         },
-        "suggested": [{**_shown(s), "quotes": quotes_of(messages, str(s["id"]))} for s in due],
+        "suggested": [{**_shown(s), "quotes": quotes_of(messages, str(s["id"]))} for s in due(journal)],
         "waiting": [s for s in rest if s["type"] != "feedback"],
         "feedback": [s for s in rest if s["type"] == "feedback"],
     }

@@ -359,8 +359,7 @@ class OwnWords:
 
     def __init__(self, state_dir: Path, project: str) -> None:
         files = rules_of(project)
-        stones = ReflectState(state_dir, project).load("tombstones").values()
-        settled = [str(stone.get("content", "")) for stone in stones if isinstance(stone, dict)]
+        settled = [str(stone["content"]) for stone in ReflectState(state_dir, project).tombstones()]
         for raw in files:
             with suppress(UserError):
                 settled += [rule.text for rule in Document(raw.encode()).rules if rule.active]

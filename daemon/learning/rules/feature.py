@@ -53,7 +53,6 @@ PAGE: Final = 50  # sessions of a page of history
 MOST_CHARS: Final = 200
 ANSWER_S: Final = 120.0  # for one question to a model
 LINES_CHARS: Final = 100_000  # of one question
-TYPED_KEPT: Final = 1_000  # sessions in which `/reflect` was typed
 
 
 class Preferences(Feature):
@@ -133,7 +132,6 @@ class Rules(Feature):
         self.parts = parts
         self._world = parts.world
         self._lock = asyncio.Lock()
-        self._typed: dict[str, int] = {}  # when `/reflect` was typed last, by session
 
     def heard(self, before: Session | None, after: Session, event: Heard) -> None:  # noqa: ARG002
         """Note what a person answered and typed."""
@@ -142,12 +140,7 @@ class Rules(Feature):
                 told = [(answer.digest, "answer", answer.label) for answer in event.answers]
                 self._keep(event.session, event.call, told, event.t)
             case ev.CommandTyped():
-                self._typed.pop(event.session, None)
-                self._typed[event.session] = self._world.clock.now_ms()
-                while len(self._typed) > TYPED_KEPT:
-                    del self._typed[next(iter(self._typed))]
-                if event.digest:
-                    self._keep(event.session, event.message, [(event.digest, TYPED, TYPED)], event.t)
+                self._keep(event.session, event.message, [(event.digest, TYPED, TYPED)], event.t)
             case _:
                 pass
 
@@ -255,7 +248,8 @@ class Rules(Feature):
         s, instance = self._attended(session)
         if not self._world.calls.models(s.host):
             return Answer(why="no model is set up for the sessions of this host")
-        if self._world.clock.now_ms() - self._typed.get(s.id, -FRESH_MS) >= FRESH_MS:
+        typed = "SELECT 1 FROM consents WHERE session = ? AND kind = ? AND at > ? LIMIT 1"
+        if not self._world.db.read(typed, (s.id, TYPED, self._world.clock.now_ms() - FRESH_MS)):
             return Answer(why="nobody typed /reflect in this session just now")
         try:
             turn = (await self.parts.messages.read(s, instance)).turn

@@ -1,7 +1,8 @@
 """The learning journal as a plain dict, and all that is done with it (FR2, TR4).
 
 A signal counts each session once: its ``sightings`` hold a digest of each session, with the first message of
-it. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone.
+it. A dismissed signal stays dismissed, and a tombstone says so too when the signal itself is gone; those are
+kept beside the file (``ReflectState.tombstones``).
 Pure: no clock, no file. Days are ``YYYY-MM-DD``. Unknown fields are kept. Raises ``UserError`` for an id that
 is not there, ``ValueError`` for a dict that is no journal.
 """
@@ -48,10 +49,6 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 # --- the form of the file -------------------------------------------------------------------------------
 
 
-class _Tombstone(msgspec.Struct):
-    content: str
-
-
 class _Signal(msgspec.Struct):
     id: Annotated[str, msgspec.Meta(pattern=SIGNAL_ID.pattern)]
     type: Type
@@ -75,7 +72,6 @@ class _Rule(msgspec.Struct):
 class _Journal(msgspec.Struct):
     signals: list[_Signal] = []
     learned_rules: list[_Rule] = []
-    tombstones: list[_Tombstone] = []
 
 
 def empty(project: str, created: str) -> Journal:
@@ -91,10 +87,10 @@ def checked(found: object) -> Journal:
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     given: dict[str, Any] = msgspec.convert(found, dict[str, Any])
-    journal = {**given, "version": given.get("version", VERSION)}
+    journal = {**given, "version": given.get("version", VERSION), "tombstones": []}
     for key, entries in msgspec.to_builtins(form).items():
         journal[key] = [{**a, **b} for a, b in zip(given.get(key, []), entries, strict=True)]
-        names = [entry["id"] for entry in journal[key] if key != "tombstones"]
+        names = [entry["id"] for entry in journal[key]]
         if len(set(names)) < len(names):
             raise ValueError(f"two entries of {key} have the same id")
     return journal
@@ -142,6 +138,11 @@ def ranked(signals: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Signals in the order of their suggestion: severe before mild, often before seldom, new before old."""
     new_first = sorted(signals, key=lambda s: str(s["last_seen"]), reverse=True)
     return sorted(new_first, key=lambda s: (SEVERITIES.index(str(s["severity"])), -int(s["occurrences"])))
+
+
+def due(journal: Journal) -> list[Mapping[str, Any]]:
+    """The signals that are suggested as rules, the most pressing first."""
+    return ranked([s for s in journal["signals"] if is_due(s)])
 
 
 class Adding:

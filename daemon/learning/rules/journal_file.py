@@ -1,12 +1,13 @@
 """The learning journal of a project as a file, and what belongs to it in the state folder.
 
-The file is ``.claude/orchestration/temp/reflect-journal.json``; in a project that only opencode works in,
-``.reflection/reflect-journal.json``. The lock is held from reading to writing, so two commands lose nothing
-to each other. New texts are redacted before they are written. A file that is no journal is renamed to
-``….corrupt-<ms>`` at the next write, and ``told`` says so. Links are not followed, and nothing is done in a
-folder that is one: a clone may ship it. A ``temp`` folder of ours gets a ``.gitignore``.
+The file is ``.claude/orchestration/temp/reflect-journal.json`` (TR4). The lock is held from reading to
+writing, so two commands lose nothing to each other. New texts are redacted before they are written. A file
+that is no journal is renamed to ``….corrupt-<ms>`` at the next write, and ``told`` says so. Links are not
+followed, and nothing is done in a folder that is one: a clone may ship it. A ``temp`` folder of ours gets a
+``.gitignore``.
 
-A person's messages, what became of them, and the places where reading stopped are in the state folder. They
+Tombstones, a person's messages, what became of them, and the places where reading stopped are in the state
+folder. They
 are written after the journal, so a killed scan reads some files a second time and counts nothing twice.
 """
 
@@ -24,7 +25,6 @@ from msgspec.structs import replace
 
 from ...core.errors import Unavailable, UserError, words
 from ...files.safe import alone, make_folder, read_bytes, set_aside, write_atomic
-from ...files.verdict import make_reflection
 from ...redact import redact, redact_head
 from ..state import Name, ReflectState, problem_of
 from . import journal as journals
@@ -38,14 +38,10 @@ if TYPE_CHECKING:
     from .journal import Entry
 
 Json = dict[str, Any]
-NAME: Final = "reflect-journal.json"
-FILE: Final = f".claude/orchestration/temp/{NAME}"
-OPENCODE_FILE: Final = f".reflection/{NAME}"
+FILE: Final = ".claude/orchestration/temp/reflect-journal.json"
 LIMIT: Final = 64 * 1024 * 1024
 CREATED: Final = "journal"  # among the messages: when their journal was created
 MOST: Final = 100_000  # cursors of files; what is dropped is read again
-_CLAUDE: Final = (".claude", "CLAUDE.md")
-_OPENCODE: Final = (".opencode", "opencode.json", "opencode.jsonc")
 _LISTS: Final = ("signals", "learned_rules", "tombstones")
 _NONE: Final[Mapping[str, Reading]] = {}
 
@@ -74,7 +70,7 @@ class ProjectJournal:
 
     def __init__(self, project: str | Path, state_dir: Path, clock: Clock) -> None:
         self.project = Path(project)
-        self.path = place(self.project)
+        self.path = self.project / FILE
         self.state = ReflectState(state_dir, project)
         self._clock = clock
 
@@ -84,16 +80,15 @@ class ProjectJournal:
 
     def read(self) -> Loaded:
         """The journal as it is, empty where there is none. Never raises."""
-        if problem := problem_of(self.project, self.path):
-            return Loaded(self._empty(), problem)
+        journal, problem = self._empty(), problem_of(self.project, self.path)
         try:
-            raw = read_bytes(self.path, LIMIT, follow=False)
-            found = self._empty() if raw is None else journals.checked(json.loads(raw.decode("utf-8-sig")))
-            return Loaded(self._with_tombstones(found))
+            raw = None if problem else read_bytes(self.path, LIMIT, follow=False)
+            if raw is not None:
+                journal = journals.checked(json.loads(raw.decode("utf-8-sig")))
         except (OSError, ValueError, RecursionError) as error:
             why = "it is nested too deeply" if isinstance(error, RecursionError) else words(error)
             problem = f"{self.path} is no journal that can be used: {why}"
-            return Loaded(self._with_tombstones(self._empty()), problem)
+        return Loaded(journal | {"tombstones": self.state.tombstones()}, problem)
 
     def check(self) -> None:
         """Raise ``UserError`` for a folder that can have no journal."""
@@ -114,35 +109,28 @@ class ProjectJournal:
             for entry in (entry for key in _LISTS for entry in draft.journal[key]):
                 if entry["content"] not in known:
                     entry["content"] = redact(entry["content"])
+            # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
+            now = self._clock.now_ms()
+            stones = {stone["content"]: stone for stone in draft.journal["tombstones"]}
+            if stones != self.state.load("tombstones"):
+                self.state.save("tombstones", stones, now)
             text = _dumped(draft.journal)
             begins = "messages" in draft.state and not os.path.lexists(self.path)
             if text != before or loaded.problem or begins:
-                self._write(draft, text, loaded.problem)
+                self._write(draft, text, loaded.problem, now)
             for name, kept in draft.state.items():
-                self.state.save(name, kept, self._clock.now_ms())
+                self.state.save(name, kept, now)
 
-    def _write(self, draft: Draft, text: bytes, problem: str) -> None:
-        now = self._clock.now_ms()
+    def _write(self, draft: Draft, text: bytes, problem: str, now: int) -> None:
         if problem and os.path.lexists(self.path):
             aside = set_aside(self.path, str(now))
             draft.told.append(f"{problem}; it is kept as {aside.name}, and a new one was begun")
         make_place(self.path.parent, ignored=True)
-        # a dismissal holds also when the journal, which lies in a folder called temp, is thrown away
-        stones = {stone["content"]: stone for stone in draft.journal["tombstones"]}
-        if stones != self.state.load("tombstones"):
-            self.state.save("tombstones", stones, now)
         write_atomic(self.path, text, mode=None if os.path.lexists(self.path) else 0o600)
 
     def _empty(self) -> Journal:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         return journals.empty(self.project.resolve().name, now.isoformat(timespec="milliseconds"))
-
-    def _with_tombstones(self, journal: Journal) -> Journal:
-        there = {stone["content"] for stone in journal["tombstones"]}
-        for stone in self.state.load("tombstones").values():
-            if isinstance(stone, dict) and isinstance(stone.get("content"), str):
-                journal["tombstones"] += [] if stone["content"] in there else [stone]
-        return journal
 
     # --- what a person typed -----------------------------------------------------------------------------
 
@@ -223,9 +211,7 @@ def _counted(adding: Adding, candidate: Candidate, reading: Reading) -> Candidat
 def make_place(folder: Path, *, ignored: bool = False) -> None:
     """Make a folder of the project. ``ignored``: git ignores one that is new. Raises ``Unavailable``."""
     try:
-        if folder.name == ".reflection":
-            make_reflection(folder)
-        elif not folder.is_dir():  # one that is there may be tracked
+        if not folder.is_dir():  # one that is there may be tracked
             make_folder(folder)
             if ignored:
                 write_atomic(folder / ".gitignore", "*\n", mode=None, durable=False)
@@ -233,19 +219,11 @@ def make_place(folder: Path, *, ignored: bool = False) -> None:
         raise Unavailable(f"can't make the folder {folder}: {words(error)}") from error
 
 
-def place(project: Path) -> Path:
-    """The path of the project's journal, there or not."""
-    there = [project / name for name in (FILE, OPENCODE_FILE) if os.path.lexists(project / name)]
-    if there:
-        return there[0]
-    claude, opencode = (any(os.path.lexists(project / n) for n in names) for names in (_CLAUDE, _OPENCODE))
-    return project / (OPENCODE_FILE if opencode and not claude else FILE)
-
-
 def _contents(journal: Journal) -> set[str]:
     return {entry["content"] for key in _LISTS for entry in journal[key]}
 
 
 def _dumped(journal: Journal) -> bytes:
-    text = json.dumps(journal, indent=2, ensure_ascii=False)
+    kept = {key: value for key, value in journal.items() if key != "tombstones"}
+    text = json.dumps(kept, indent=2, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")

@@ -2,8 +2,8 @@
 
 A change is whole: under the lock of the project's journal it is kept with what the file was
 (``learning.revisions``), the file is replaced, then the journal. After a kill between the two the next change
-makes the journal say what the file says. A rule that is not as the person saw it is not changed, and
-another's rules never are. Nobody is asked here: the caller knows that a person wants it.
+makes the journal say what the file says. Another's rules are never changed. Nobody is asked here: the caller
+knows that a person wants it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class Change(Revision, frozen=True):
     """
 
     noun: ClassVar[str] = "change"
-    file: str = ""
     rules: tuple[Pair, ...] = ()
     signals: tuple[Turn, ...] = ()
 
@@ -87,8 +86,7 @@ class Done(Struct, frozen=True):
 
 class LearnedRules:
     """Those of one project. Each change raises ``UserError`` and ``Unavailable``, and changes nothing then.
-    ``by``: who says so, for the list of changes. ``seen``: the mark of the file (``marks``) when the person
-    was asked; None where what they saw of it was compared already.
+    ``by``: who says so, for the list of changes.
     """
 
     def __init__(
@@ -128,10 +126,6 @@ class LearnedRules:
         """Workshop's command, where it is installed."""
         return find_program(WORKSHOP, self.env, Path(os.path.realpath(self.project)))
 
-    def marks(self) -> dict[str, str]:
-        """The digest of each file that has rules or preferences, by its name. Raises ``Unavailable``."""
-        return {place.name: digest(doc.data) for place, doc in self._files()[0]}
-
     def check(self, text: str, *, soft: bool = False) -> str:
         """The text on one line. Raises ``UserError`` for one that can't be learned."""
         text = checked(text)
@@ -151,20 +145,19 @@ class LearnedRules:
     def learn(
         self,
         text: str,
-        place: Place,
-        seen: str | None = None,
+        place: Place | None = None,
         *,
         soft: bool = False,
         signals: Sequence[str] = (),
         replaces: Sequence[str] = (),
-        by: str = "you",
     ) -> Done:
-        """A new rule in that file; with ``soft`` a preference. ``replaces``: ids of rules of this file that
-        it takes the place of. Where a rule says the same already, the ``signals`` become its sources.
+        """A new rule; with ``soft`` a preference. ``place``: the file, else the usual one. ``replaces``: ids
+        of rules of this file that it takes the place of. Where a rule says the same already, the ``signals``
+        become its sources.
         """
-        text = self.check(text, soft=soft)
+        text, place = self.check(text, soft=soft), place or self.place(soft=soft)
         with self.journal.change() as draft:
-            files, rows = self._now(draft)
+            _, rows = self._now(draft)
             twin = next((row for row in rows if row.active and same(row.text, text)), None)
             if twin is not None:
                 return self._linked(draft, twin, signals)
@@ -182,8 +175,9 @@ class LearnedRules:
             what = f"learned {name}" + (f" in place of {', '.join(replaces)}" if replaces else "")
             turns, pairs = becoming(draft.journal, signals, "promoted"), list[Pair]([(None, entry)])
             if soft and not replaces and self._keeps_in_workshop(entry, draft):
-                return self._apply(draft, what, pairs, turns, by=by)
-            mark, doc = self._as_seen(place, seen, files), place.document()
+                return self._apply(draft, what, pairs, turns)
+            doc = place.document()
+            mark = digest(doc.data)
             for old in replaces:
                 row, reason = _mine(rows, old), f"replaced by {name}"
                 doc = Document(doc.archive(_line(doc, row), day, reason), doc.form)
@@ -193,17 +187,9 @@ class LearnedRules:
                 vouch(self.journal.state, [text], self._clock.now_ms())
                 make_place(place.path.parent)
             write = place, doc.append(name, text, day), mark
-            return self._apply(draft, what, pairs, turns, write, by=by)
+            return self._apply(draft, what, pairs, turns, write)
 
-    def unlearn(
-        self,
-        name: str,
-        seen: str | None = None,
-        *,
-        delete: bool = False,
-        reason: str = "no longer applies",
-        by: str = "you",
-    ) -> Done:
+    def unlearn(self, name: str, *, delete: bool = False, reason: str = "no longer applies") -> Done:
         """Archive a rule or a preference; with ``delete`` remove it entirely."""
         reason = checked(reason)
         with self.journal.change() as draft:
@@ -219,8 +205,8 @@ class LearnedRules:
             else:
                 place, doc = _file_of(row, files)
                 data = doc.remove(row.rule) if delete else doc.archive(row.rule, day, reason)
-                write = place, data, self._as_seen(place, seen, files)
-            return self._apply(draft, what, pairs, (), write, why=reason, by=by)
+                write = place, data, digest(doc.data)
+            return self._apply(draft, what, pairs, (), write, why=reason)
 
     def reword(self, name: str, text: str, *, signals: Sequence[str] = ()) -> Done:
         """Give a rule another text in its place (FR5). ``signals``: whose wish that was."""
@@ -259,8 +245,7 @@ class LearnedRules:
                 place = next((place for place, _ in files if place.name == change.file), None) or self.place()
                 if place.name != change.file:
                     raise UserError(f"{change.file} is no file for rules any more: nothing was undone")
-                among = [c for c in self.changes.all() if c.file == change.file]
-                self.changes.refuse_edited(change, digest(place.read()), place.path, among)
+                self.changes.refuse_edited(change, digest(place.read()), place.path)
                 write = place, self.changes.before(change), change.after
             elif any(entry and entry.get("file") == WORKSHOP for pair in pairs for entry in pair):
                 draft.told.append("Workshop is not told: `workshop preferences` shows what it keeps")
@@ -370,16 +355,6 @@ class LearnedRules:
         sources = list(dict.fromkeys([*before["source_signals"], *signals]))
         pair = (before, {**before, **more, "source_signals": sources})
         return self._apply(draft, what, [pair], becoming(draft.journal, signals, "promoted"), write)
-
-    def _as_seen(self, place: Place, seen: str | None, files: Files) -> str:
-        """The mark of the file, if it is as the person saw it, or only reflectd changed it since."""
-        now = next((digest(doc.data) for other, doc in files if other.path == place.path), "")
-        for change in reversed(self.changes.all()):
-            if change.file == place.name and change.before == seen and seen != now:
-                seen = change.after
-        if seen not in {None, now}:
-            raise UserError(f"{place.path} was edited while you were asked: nothing was changed; try again")
-        return now
 
 
 def _entry(journal: Journal, name: str) -> Entry:

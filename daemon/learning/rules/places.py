@@ -4,9 +4,8 @@ Rules go to CLAUDE.md, or to AGENTS.md where the project has it: one file, never
 (``@AGENTS.md``) makes them one; of two that have nothing to do with each other the one with the section
 counts, else the one that the host reads, else CLAUDE.md. Nothing outside the project is ever touched, above
 all not ``~/.claude/CLAUDE.md``: a link that leads there gives a ``UserError``. Preferences go to
-``.claude/memory/preferences.md``, in a project that only opencode works in to ``.reflection/preferences.md``;
-no folder on the way there may be a link. Of that file sessions are given only texts that the state folder
-knows: a clone may bring it.
+``.claude/memory/preferences.md``; no folder on the way there may be a link. Of that file sessions are given
+only texts that the state folder knows: a clone may bring it.
 
 Workshop's command is run with its arguments as a list, from an absolute folder of PATH outside of the
 project, for at most ``WORKSHOP_S``.
@@ -16,9 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,8 +27,6 @@ from ...core.given import known_as
 from ...files.safe import read_bytes
 from ..state import problem_of
 from ..texts import refusal
-from .journal_file import OPENCODE_FILE
-from .journal_file import place as journal_place
 from .section import PREFERENCES, RULES, Document, Form, decoded, scan
 
 if TYPE_CHECKING:
@@ -45,7 +40,6 @@ AGENTS: Final = "AGENTS.md"
 READ_AGENTS: Final = frozenset({"opencode", "codex"})
 """The hosts that read AGENTS.md, where there is also a CLAUDE.md."""
 SOFT: Final = ".claude/memory/preferences.md"
-OPENCODE_SOFT: Final = ".reflection/preferences.md"
 WORKSPACE: Final = ".claude/memory"
 WORKSHOP_S: Final = 20.0
 SAID_CHARS: Final = 200
@@ -82,53 +76,43 @@ class Place(Struct, frozen=True):
             raise UserError(f"{self.path} is not changed: {error}") from None
 
 
-def only_opencode(project: Path) -> bool:
-    """Says whether nothing but opencode works in this project, as far as its files tell."""
-    return journal_place(project) == project / OPENCODE_FILE
-
-
 def for_preferences(project: Path) -> Place:
     """The project's file of preferences, there or not. Raises ``UserError`` for a folder that is a link."""
-    name = OPENCODE_SOFT if only_opencode(project) else SOFT
-    if problem := problem_of(project, project / name):
+    if problem := problem_of(project, project / SOFT):
         raise UserError(problem)
-    return Place(name, project / name, form=PREFERENCES)
+    return Place(SOFT, project / SOFT, form=PREFERENCES)
 
 
 def for_rules(project: str | Path, env: Mapping[str, str], host: str = "") -> Place:
-    """The file for the project's rules, there or not. ``host``: whose file counts, of two that have nothing
-    to do with each other. Raises ``UserError`` when there is none that may be written, and ``Unavailable``.
+    """The file for the project's rules, there or not. ``host``: whose file counts, where there is none, or
+    two that have nothing to do with each other. Raises ``UserError`` when there is none that may be written,
+    and ``Unavailable``.
     """
     root = Path(os.path.realpath(project))
     if str(root) in {"/", os.path.realpath(env.get("HOME") or "/")}:
         raise UserError(f"{project} is no project")
     names = [name for name in CLAUDE if os.path.lexists(root / name)][:1]
     names += [AGENTS] if os.path.lexists(root / AGENTS) else []
-    only = only_opencode(Path(project))
+    reads_agents = host in READ_AGENTS
     if not names:
-        return _place(root, AGENTS if only else CLAUDE[0], env)
+        return _place(root, AGENTS if reads_agents else CLAUDE[0], env)
     found, refused = _places(root, names, env)
     if not found:
         raise UserError(refused[0])
     if len(found) < 2:
         note = refused[0] if refused else found[0].note
-        if names == [AGENTS] and not only:
+        if names == [AGENTS] and not reads_agents:
             note = "Claude Code reads it only through a CLAUDE.md that says @AGENTS.md"
         return replace(found[0], note=note)
     claude, agents = found
     if claude.path == agents.path:
         return agents if claude.note else claude
-    if claude.path.samefile(agents.path):
-        raise UserError(
-            f"{claude.path} and {agents.path} are one file with two names (a hard link), and replacing it "
-            "would part them: make one of them a symbolic link first"
-        )
     if _imports(claude, agents.path):
         return replace(agents, note=f"{claude.name} imports it")
     with_section = [place for place in found if place.document().there]
     if len(with_section) == 1:
         return with_section[0]
-    place, other = (agents, claude) if host in READ_AGENTS else (claude, agents)
+    place, other = (agents, claude) if reads_agents else (claude, agents)
     return replace(place, note=f"{other.name} is another file: @{AGENTS} in CLAUDE.md makes them one")
 
 
@@ -158,10 +142,7 @@ def _places(root: Path, names: Sequence[str], env: Mapping[str, str]) -> tuple[l
 
 def _place(root: Path, name: str, env: Mapping[str, str]) -> Place:
     """The real file behind a name. Raises ``UserError`` for one that is not the project's own."""
-    try:
-        real = Path(os.path.realpath(root / name, strict=os.path.lexists(root / name)))
-    except OSError as error:
-        raise UserError(f"{root / name} is a link that leads nowhere: {words(error)}") from None
+    real = Path(os.path.realpath(root / name))
     if not real.is_relative_to(root):
         raise UserError(f"{root / name} leads out of the project, to {real}: nothing is written there")
     if real.parent in _global_folders(env):
@@ -231,22 +212,15 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
     command = [program, "--workspace", WORKSPACE, "preference", text, "--category", "reflect"]
     no = subprocess.DEVNULL
     try:
-        process = subprocess.Popen(  # noqa: S603 - an absolute program and our own arguments, no shell
-            command, cwd=project, stdin=no, stdout=no, stderr=subprocess.PIPE, start_new_session=True
+        done = subprocess.run(  # noqa: S603 - an absolute program and our own arguments, no shell
+            command, cwd=project, stdin=no, stdout=no, stderr=subprocess.PIPE, timeout=timeout_s, check=False
         )
     except OSError as error:
         raise WorkshopRefused(f"{program} can't be started: {words(error)}") from None
-    with process:
-        try:
-            _, said = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            raise Unavailable(
-                f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
-            ) from None
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode:
-        line = " ".join(said.decode("utf-8", "backslashreplace").split())
-        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {line[-SAID_CHARS:]}")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
+        ) from None
+    if done.returncode:
+        line = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())
+        raise WorkshopRefused(f"Workshop refused it ({done.returncode}): {line[-SAID_CHARS:]}")

@@ -5,8 +5,8 @@ removed. Everything else stays byte for byte: line endings, a BOM, a missing fin
 person put between the rules. After each change the file is read again: when the result is not exactly what
 was meant, as behind a code fence that nobody closed, it is a ``UserError`` and no bytes come out.
 
-It knows as much of Markdown as one needs to find a section and to leave what only quotes one: fences (also in
-list items), comments and raw HTML blocks, headings of both kinds. Pure, in linear time.
+It knows as much of Markdown as one needs to find a section and to leave what only quotes one: fences,
+comments and headings that begin with ``#``. Pure, in linear time.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 BOM: Final = "\ufeff"
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
+_COMMENT: Final = re.compile(r" {0,3}<!--(.*)", re.DOTALL)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)(.*)", re.DOTALL)
-_UNDERLINE: Final = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
-_ITEM: Final = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
-_RAW: Final = re.compile(r" {0,3}<(pre|script|style|textarea)(?=[\s>]|$)", re.IGNORECASE)
+_ITEM: Final = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_END: Final = "-->"  # of a comment
 
 
 class Line(Struct, frozen=True):
     """One line. ``end``: how it ends, "" for the last one of a file without a final newline. ``code``: it is
-    code, raw HTML or a comment, so nothing in it counts. ``level``: of a heading, 0 for any other line; of
-    two lines that make a heading, the first has it. ``title``: of a heading.
+    code or a comment, so nothing in it counts. ``level`` and ``title``: of a heading, 0 for any other line.
     """
 
     text: str
@@ -55,13 +54,9 @@ class Line(Struct, frozen=True):
 
     @property
     def indent(self) -> int:
-        """The columns before its text; a tab goes to the next multiple of four."""
-        column = 0
-        for c in self.text:
-            if c not in " \t":
-                break
-            column += 1 if c == " " else 4 - column % 4
-        return column
+        """The columns before its text."""
+        text = self.text.expandtabs(4)
+        return len(text) - len(text.lstrip(" "))
 
     @property
     def is_item(self) -> bool:
@@ -87,66 +82,25 @@ def joined(lines: Iterable[Line]) -> bytes:
 
 def scan(text: str) -> list[Line]:
     """The lines of a text. A BOM stays part of the first one, and hides nothing of it."""
-    pairs = [(raw.rstrip("\r\n"), raw) for raw in _LINE.findall(text)]
-    lines, fence, raw_end, column = list[Line](), "", "", 0
-    for body, raw in pairs:
-        shown = body.removeprefix(BOM) if not lines else body
-        line = Line(body, raw[len(body) :])
-        blank, indent = line.blank, Line(shown).indent
-        if fence and column and not blank and indent < column:
-            fence = ""  # the list item ended, and its fence with it
-        found, code = _FENCE.match(shown), True
-        if fence:
-            closes = found is not None and found[1].startswith(fence) and not found[2].strip(" \t")
-            fence = "" if closes else fence
-        elif raw_end:
-            raw_end = "" if raw_end in shown.lower() else raw_end
-        elif found is not None and not (found[1][0] == "`" and "`" in found[2]):
-            fence = found[1]
-            column = column if indent >= column else 0
+    lines, within = list[Line](), ""  # the fence that is open, or the end of the comment
+    for raw in _LINE.findall(text):
+        body = raw.rstrip("\r\n")
+        shown = body.removeprefix(BOM)
+        fence, code = _FENCE.match(shown), True
+        if within == _END:
+            within = "" if _END in shown else within
+        elif within:
+            closes = fence is not None and fence[1].startswith(within) and not fence[2].strip(" \t")
+            within = "" if closes else within
+        elif comment := _COMMENT.match(shown):
+            within = "" if _END in comment[1] else _END
+        elif fence is not None and not (fence[1][0] == "`" and "`" in fence[2]):
+            within = fence[1]
         else:
-            raw_end, code = _raw(shown)
-            item = _ITEM.match(shown)
-            if item is not None:
-                column = item.end()
-            elif not blank and indent < column:
-                column = 0
-        lines.append(replace(line, code=True) if code else _heading(line, shown))
-    return _underlined(lines)
-
-
-def _raw(shown: str) -> tuple[str, bool]:
-    """The end of the comment or raw block that is still open, and whether this line begins one."""
-    if shown.lstrip(" ").startswith("<!--") and len(shown) - len(shown.lstrip(" ")) < 4:
-        return ("" if "-->" in shown[shown.index("<!--") + 4 :] else "-->"), True
-    found = _RAW.match(shown)
-    if found is None:
-        return "", False
-    end = f"</{found[1].lower()}>"
-    return ("" if end in shown.lower() else end), True
-
-
-def _heading(line: Line, shown: str) -> Line:
-    found = _HEADING.match(shown)
-    if found is None:
-        return line
-    title = found[2].strip(" \t")
-    bare = title.rstrip("#")
-    title = bare.rstrip(" \t") if bare != title and (not bare or bare[-1] in " \t") else title
-    return Line(line.text, line.end, level=len(found[1]), title=title)
-
-
-def _underlined(lines: list[Line]) -> list[Line]:
-    """With the headings that a line of ``=`` or ``-`` below them makes."""
-    for i, line in enumerate(lines[1:], 1):
-        above = lines[i - 1]
-        if line.code or not _UNDERLINE.fullmatch(line.text):
-            continue
-        plain = not (above.code or above.blank or above.level or above.is_item or above.indent > 3)
-        plain = plain and not _UNDERLINE.fullmatch(above.text)
-        if plain and above.text.lstrip(" ")[:1] not in {">", "|"}:
-            level = 1 if "=" in line.text else 2
-            lines[i - 1] = Line(above.text, above.end, level=level, title=above.text.strip(" \t"))
+            code = False
+        heading = None if code else _HEADING.match(shown)
+        level, title = (len(heading[1]), heading[2].strip(" \t")) if heading else (0, "")
+        lines.append(Line(body, raw[len(body) :], code, level, title))
     return lines
 
 
@@ -227,25 +181,17 @@ _DECORATION: Final = re.compile(r"[\s>|\ufeff]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(
 
 
 class Form(NamedTuple):
-    """The headings of a section. ``note`` and ``archive_note`` are comments below the headings."""
+    """The headings of a section."""
 
     title: str
-    note: str
     active: str
     archived: str
-    archive_note: str
 
 
-RULES: Final = Form(
-    "Learned Rules (via /reflect)",
-    "<!-- Auto-managed by /reflect - manual edits may be overwritten -->",
-    "Active Rules",
-    "Archived Rules",
-    "<!-- Rules no longer active but kept for history -->",
-)
-PREFERENCES: Final = RULES._replace(
-    title="Learned Preferences (via /reflect)", active="Active Preferences", archived="Archived Preferences"
-)
+NOTE: Final = "<!-- Auto-managed by /reflect - manual edits may be overwritten -->"
+ARCHIVE_NOTE: Final = "<!-- Rules no longer active but kept for history -->"
+RULES: Final = Form("Learned Rules (via /reflect)", "Active Rules", "Archived Rules")
+PREFERENCES: Final = Form("Learned Preferences (via /reflect)", "Active Preferences", "Archived Preferences")
 
 
 class Own(Struct, frozen=True):
@@ -373,67 +319,53 @@ class Document:
         return not (line.blank or line.code or line.level or line.is_item) and line.indent >= 2
 
     def _below(self, start: int, end: int) -> int:
-        """The number of lines from ``start`` that belong to the item above: indented or blank ones."""
+        """The number of lines from ``start`` that belong to the item above: indented or blank ones, and the
+        rest of a fence that begins there.
+        """
         last = start
         for i in range(start, end):
-            if self.lines[i].blank:
-                continue
-            if self.lines[i].indent < 2 or BEGIN.match(self.lines[i].text):
+            line, within = self.lines[i], self.lines[i].code and self.lines[i - 1].code
+            if not within and not line.blank and (line.indent < 2 or BEGIN.match(line.text)):
                 break
-            last = i + 1
+            last = last if line.blank else i + 1
         return last - start
 
     # --- how it is written -----------------------------------------------------------------------------
 
-    def _newline(self) -> str:
-        """How most lines of the file end."""
-        ends = Counter(line.end for line in self.lines if line.end)
-        return ends.most_common(1)[0][0] if ends else "\n"
-
     def _with_section(self, rule: str) -> list[Line]:
         form, lines = self.form, self.lines
-        new = [f"## {form.title}", form.note, "", f"### {form.active}", rule, ""]
-        new += [f"### {form.archived}", form.archive_note]
+        new = [f"## {form.title}", NOTE, "", f"### {form.active}", rule, ""]
+        new += [f"### {form.archived}", ARCHIVE_NOTE]
         if lines and not lines[-1].blank:
             new.insert(0, "")
         return self._put(len(lines), new)
 
     def _inserted(self, rule: str, kind: str, below: Sequence[Line] = ()) -> list[Line]:
-        """With a rule at the end of the part of that kind, which is made when there is none."""
+        """With a rule behind the last one of that kind; a part that is gone is made again."""
         part = next((p for p in self._parts if p.kind == kind), None)
         if part is not None:
-            at = self._end(part.start, part.end)
-            return self._put(at, [*self._gap(at, part.start), rule], below)
+            at = part.start
+            while at < part.end and self.lines[at].code:
+                at += 1
+            ends = (r.line - 1 + r.lines + r.below for r in self.rules if part.start < r.line <= part.end)
+            return self._put(max(ends, default=at), [rule], below)
         start, end = self._sections[0]
-        if kind == "active":
-            other = next((p for p in self._parts if p.kind == "archived" and p.start <= end), None)
-            at = self._end(start + 1, other.start - 1 if other else end)
-            return self._put(at, ["", f"### {self.form.active}", rule], below)
-        at = self._end(start + 1, end)
-        return self._put(at, ["", f"### {self.form.archived}", self.form.archive_note, rule], below)
-
-    def _end(self, start: int, end: int) -> int:
-        """After the last line that is not blank."""
-        return next((i + 1 for i in range(end - 1, start - 1, -1) if not self.lines[i].blank), start)
-
-    def _gap(self, at: int, start: int) -> list[str]:
-        """A blank line where the one above is no item, so that the new one does not run into it."""
-        if at <= start:
-            return []
-        above = self.lines[at - 1]
-        joins = above.is_item or self._continues(above) or above.text.lstrip(" ").startswith("<!--")
-        return [] if joins else [""]
+        at = next(i + 1 for i in range(end - 1, start - 1, -1) if not self.lines[i].blank)
+        form = self.form
+        heads = [f"### {form.active}"] if kind == "active" else [f"### {form.archived}", ARCHIVE_NOTE]
+        return self._put(at, ["", *heads, rule], below)
 
     def _put(self, at: int, new: Sequence[str], below: Sequence[Line] = ()) -> list[Line]:
-        """These lines at that place; a missing final newline stays missing."""
-        newline = self._newline()
+        """These lines at that place, which end as most lines do; a missing final newline stays missing."""
+        ends = Counter(line.end for line in self.lines if line.end)
+        newline = ends.most_common(1)[0][0] if ends else "\n"
         added = [*(Line(text, newline) for text in new), *below]
         added = [line if line.end else replace(line, end=newline) for line in added]
         before, after = self.lines[:at], self.lines[at:]
         if before and not before[-1].end:
             before[-1] = replace(before[-1], end=newline)
             added[-1] = replace(added[-1], end="")
-        if after and not after[0].blank and after[0].text.lstrip(" ")[:1] != "#":
+        if after and not (after[0].blank or after[0].is_item or after[0].level):
             added.append(Line("", newline))
         return [*before, *added, *after]
 

@@ -34,13 +34,6 @@ def session(box: Sandbox, name: str, *said: str, project: Path | None = None) ->
     return path
 
 
-def journal(box: Sandbox) -> Json:
-    """What is in the journal's file."""
-    path = box.project / ".claude" / "orchestration" / "temp" / "reflect-journal.json"
-    found: Json = json.loads(path.read_bytes())
-    return found
-
-
 def asked(box: Sandbox, *args: str, code: int = 0, **env: str) -> Json:
     """What `reflectd reflect … --json` answers."""
     done = reflectd(box, "reflect", *args, "--json", **env)

@@ -262,14 +262,11 @@ def test_rules_are_unlearned_undone_and_dismissed(host: Dialogs) -> None:
 
 
 @pytest.mark.shows("I47", "RULES-05")
-def test_the_agent_runs_apply_itself(host: Dialogs) -> None:
-    """Nobody was asked."""
+def test_the_agent_decides_itself(host: Dialogs) -> None:
+    """`apply` is refused where nobody was asked. `learn` without the person's own words is a question,
+    whatever the agent types or passes.
+    """
     refused(host, proposed(host, STRICT), NOBODY)
-
-
-@pytest.mark.shows("I47", "RULES-05")
-def test_the_agent_learns_itself(host: Dialogs) -> None:
-    """Without the person's own words it is a question, whatever the agent types or passes."""
     host.types("status")
     for words in (["learn", "Skip all tests"], ["learn", "Skip all tests", "--soft"]):
         found = answer(host.runs(*words, "--json"))
@@ -369,15 +366,12 @@ def test_an_edited_journal_shows_in_the_question(host: Dialogs) -> None:
 @pytest.mark.shows("I47", "RULES-09")
 @pytest.mark.parametrize("host", VERSIONS, indirect=True)
 def test_a_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
-    """The transcript says nothing; the host's own hook does."""
+    """The transcript says nothing; the host's own hook does. The same for a command: a line without a hook,
+    and a prompt of a plugin.
+    """
     entry = proposed(host, STRICT)
     host.asks(entry["input"], ADD, told=False)
     refused(host, entry, NOBODY)
-
-
-@pytest.mark.shows("I47", "RULES-09")
-def test_a_typed_line_that_the_agent_wrote_is_refused(host: Dialogs) -> None:
-    """The same for a command: a line without a hook, and a prompt of a plugin."""
     host.types("learn Use bun", told=False)
     host.types("learn Use bun", reflectd_origin="plugin")
     for _ in range(2):

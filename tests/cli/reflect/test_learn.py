@@ -61,33 +61,57 @@ def test_the_script_asks_as_the_command_does(box: Sandbox) -> None:
     assert "**[rule-001]** Use bun (learned" in rules(box)
 
 
+CHANGES = {  # with the question, in one line
+    "learn": (["learn", "Use tabs"], 'Write this rule into CLAUDE.md? "Use tabs"'),
+    "a preference": (
+        ["learn", "Use tabs", "--soft"],
+        'Keep this preference (a preference, in .claude/memory/preferences.md)? "Use tabs"',
+    ),
+    "unlearn": (["unlearn", "npm"], 'Shall this rule no longer apply? "Use npm" [rule-001 in CLAUDE.md:5]'),
+    "undo": (["undo"], "Undo change 1 (learned rule-001) in CLAUDE.md?"),
+}
+
+
 @pytest.mark.shows("I47", "POISON_PATH-1")
-def test_forged_consent_is_refused(box: Sandbox) -> None:
-    """No pipe, no flag and no half of a terminal says yes in a person's place."""
-    for flags, words in (([], "a person's decision: do it on a terminal"), (["--soft"], "on a terminal")):
-        for stdin in (None, b"a\na\n"):
-            said(reflectd(box, "reflect", "learn", "Use bun", *flags, stdin=stdin), 2, words)
-    said(reflectd(box, "reflect", "learn", "Use bun", "--yes"), 2, "unrecognized arguments: --yes")
-    assert rules(box) == ""
-    assert not (box.project / ".claude").exists()
+@pytest.mark.parametrize(("args", "question"), CHANGES.values(), ids=CHANGES)
+def test_forged_consent_is_refused(box: Sandbox, args: list[str], question: str) -> None:
+    """No pipe, no flag and no half of a terminal says yes in a person's place; ``--json`` and ``--dry-run``
+    show the question and change nothing.
+    """
+    reflecting.learned(box, "Use npm")
+    before, journal_before = rules(box), journal(box)
+    for stdin in (None, b"a\ny\n"):
+        said(reflectd(box, "reflect", *args, stdin=stdin), 2, "a person's decision: do it on a terminal")
+    said(reflectd(box, "reflect", *args, "--yes"), 2, "unrecognized arguments: --yes")
+    found = json.loads(said(reflectd(box, "reflect", *args, "--json"), 0))
+    assert (found["changed"], found["done"]) == (False, [])
+    assert [" ".join(asked["question"]) for asked in found["ask"]] == [question]
+    said(reflectd(box, "reflect", *args, "--dry-run"), 0, f"you would be asked: {question}")
+    assert (rules(box), journal(box)) == (before, journal_before)
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_json_and_dry_run_show_and_change_nothing(box: Sandbox) -> None:
-    """Also on a terminal: what would be asked, and what stands against it."""
+def test_a_no_changes_nothing(box: Sandbox) -> None:
+    """Of any change; on a terminal too ``--json`` and ``--dry-run`` only show."""
+    reflecting.learned(box, "Use npm")
+    before = rules(box)
+    for args, _ in CHANGES.values():
+        assert at_a_terminal(box, ["reflect", *args], "")[0] == 1
+        for flag in ("--json", "--dry-run"):
+            assert at_a_terminal(box, ["reflect", *args, flag])[0] == 0
+    assert rules(box) == before
+
+
+def test_json_says_what_is_there_already(box: Sandbox) -> None:
+    """Also a line of a person's own; else the file and the options."""
     box.file("CLAUDE.md", "- Install with yarn\n")
     found = json.loads(said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 0))
     (asks,) = found["ask"]
-    assert (found["changed"], found["done"], asks["target"]) == (False, [], "CLAUDE.md")
+    assert asks["target"] == "CLAUDE.md"
     assert asks["options"] == ["Add to CLAUDE.md", "Add to Workshop", "Don't add it"]
     found = json.loads(said(reflectd(box, "reflect", "learn", "install with Yarn", "--json"), 0))
     (there,) = found["done"]
     assert (found["ask"], there["status"], there["file"]) == ([], "there already", "CLAUDE.md:1")
-    code, screen = learn(box, "Use bun", flags=["--dry-run"])
-    assert code == 0
-    assert 'you would be asked: Write this rule into CLAUDE.md? "Use bun"' in screen
-    assert learn(box, "Use bun", flags=["--json"])[0] == 0
-    assert rules(box) == "- Install with yarn\n"
 
 
 @pytest.mark.shows("PATH_DECISION-4", "POISON_PATH-2")

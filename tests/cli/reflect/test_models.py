@@ -9,14 +9,10 @@ import pytest
 
 from harness.machine.sandbox import Sandbox
 from harness.models.server import ModelServer, fail
-from tests.cli.reflect.past import WORK, asked, journal, session
+from tests.cli.reflect.past import WORK, asked, session
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import (
-    compares,
-    model_of,
-    teaches,
-)
+from tests.support.reflecting import compares, journal, model_of, teaches
 from tests.support.secrets import TOKENS
 
 OWN = "Deploy on Fridays."

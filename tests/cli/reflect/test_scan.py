@@ -14,9 +14,9 @@ from daemon.learning.rules.candidates import SEEN
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
-from tests.cli.reflect.past import asked, folder, journal, session
+from tests.cli.reflect.past import asked, folder, session
 from tests.support.machine.command_line import COMMAND, environment, judged, reflectd
-from tests.support.reflecting import book_of
+from tests.support.reflecting import book_of, journal
 from tests.support.secrets import TOKENS
 
 STRICT = "No, use strict TypeScript mode"

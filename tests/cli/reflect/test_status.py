@@ -9,21 +9,10 @@ import pytest
 
 from daemon.learning.rules.journal import Adding, Kind, Reading, Severity, Sighting
 from harness.machine.sandbox import Sandbox
-from tests.cli.reflect.past import asked, journal
+from tests.cli.reflect.past import asked
 from tests.cli.reflect.person import at_a_terminal
 from tests.support.machine.command_line import reflectd, said
-from tests.support.reflecting import book_of, learned
-
-ACTIONS = (
-    "review",
-    "status",
-    "learn",
-    "unlearn",
-    "history",
-    "undo",
-    "propose",
-    "apply",
-)
+from tests.support.reflecting import book_of, journal, learned
 
 
 def heard(box: Sandbox, *said: tuple[str, Severity], kind: Kind = "correction") -> None:
@@ -140,6 +129,7 @@ def test_reflect_history_shows_all_rules(box: Sandbox) -> None:
 def test_each_action_is_in_the_help(box: Sandbox) -> None:
     """A misspelled one is answered with the nearest; without one the review is meant."""
     text = said(reflectd(box, "reflect", "--help"), 0)
-    assert [name for name in ACTIONS if f"    {name} " not in text] == []
+    actions = ("review", "status", "learn", "unlearn", "history", "undo", "propose", "apply")
+    assert [name for name in actions if f"    {name} " not in text] == []
     said(reflectd(box, "reflect", "unlern", "x"), 2, "did you mean `unlearn`?")
     said(reflectd(box, "reflect", "--nonsense"), 2, "usage: reflectd reflect review", "unrecognized")

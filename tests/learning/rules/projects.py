@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.revisions import digest
 from daemon.learning.rules.journal import checked
 from daemon.learning.rules.learned_rules import Done, LearnedRules
 from daemon.testing import FakeClock
@@ -50,9 +49,19 @@ class Machine:
         self.clock = FakeClock(NOW_MS)
 
     @property
+    def env(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "PATH": self.path}
+
+    @property
     def rules(self) -> LearnedRules:
-        env = {"HOME": str(self.home), "PATH": self.path}
-        return LearnedRules(self.project, self.state, self.clock, env)
+        return LearnedRules(self.project, self.state, self.clock, self.env)
+
+    def put(self, name: str, text: str = "# Rules\n") -> Path:
+        """A file of the project."""
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
 
     @property
     def text(self) -> str:
@@ -72,12 +81,7 @@ class Machine:
         return [(r["id"], r["content"], r["active"]) for r in self.journal()["learned_rules"]]
 
     def learn(self, text: str, **more: Any) -> Done:
-        place = self.rules.place(soft=more.get("soft", False))
-        return self.rules.learn(text, place, **more)
-
-    def mark(self, name: str = "CLAUDE.md") -> str:
-        path = self.project / name
-        return digest(path.read_bytes() if path.exists() else b"")
+        return self.rules.learn(text, **more)
 
     def signals(self, *contents: str) -> list[str]:
         """Signals that wait, and their ids."""
@@ -91,14 +95,13 @@ class Machine:
     def status_of(self, name: str) -> str:
         return str(next(s["status"] for s in self.journal()["signals"] if s["id"] == name))
 
-    def workshop(self, script: str, path: str = "") -> Path:
-        """A program called workshop, alone in PATH or with that of ``path``; the file of its arguments."""
+    def workshop(self, script: str, path: str = "") -> None:
+        """A program called workshop, alone in PATH or with that of ``path``."""
         folder = self.root / "bin"
         folder.mkdir()
-        (folder / "workshop").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/args\n{script}\n')
+        (folder / "workshop").write_text(f"#!/bin/sh\n{script}\n")
         (folder / "workshop").chmod(0o755)
         self.path = f"{folder}{path}"
-        return folder / "args"
 
     def points(self, *texts: str) -> Path:
         """A playbook with these points."""
@@ -112,11 +115,8 @@ class Machine:
         program = (
             "from pathlib import Path\nfrom daemon.testing import FakeClock\n"
             "from daemon.learning.rules.learned_rules import LearnedRules\n"
-            "from daemon.learning.revisions import digest\n"
-            f"env = {{'HOME': {str(self.home)!r}, 'PATH': {self.path!r}}}\n"
             f"rules = LearnedRules({str(self.project)!r}, Path({str(self.state)!r}), "
-            f"FakeClock({NOW_MS}), env)\n"
-            "place = rules.place()\nseen = digest(place.read())\n" + code
+            f"FakeClock({NOW_MS}), {self.env!r})\n{code}"
         )
         run = [sys.executable, "-c", DRIVER, str(at), program]
         env = {**os.environ, "PYTHONPATH": str(REPO), "HOME": str(self.home)}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import stat
-from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import UserError
-from daemon.learning.revisions import KEPT
-from daemon.learning.rules.learned_rules import Change, changes_of, entries
-from daemon.learning.state import ReflectState
 from tests.learning.rules.projects import Machine
 
 
@@ -104,24 +99,6 @@ def test_a_rule_over_its_whole_life(machine: Machine) -> None:
         machine.rules.unlearn("rule-009")
 
 
-def test_a_file_that_was_edited_meanwhile_is_not_changed(machine: Machine) -> None:
-    """What the person was asked about is not what stands there any more; a change of reflectd's own is no
-    edit.
-    """
-    machine.learn("Use npm")
-    seen = machine.mark()
-    machine.learn("Run lint")
-    place = machine.rules.place()
-    machine.rules.learn("Use tabs", place, seen)
-    machine.file.write_text(machine.text + "- mine\n")
-    with pytest.raises(UserError, match=r"CLAUDE\.md was edited while you were asked"):
-        machine.rules.learn("Use bun", place, seen)
-    with pytest.raises(UserError, match="was edited while you were asked"):
-        machine.rules.unlearn("rule-001", seen)
-    assert machine.text.endswith("- mine\n")
-    assert [c.number for c in machine.rules.changes.all()] == [3, 2, 1]
-
-
 def test_what_a_person_edits_by_hand_counts(machine: Machine) -> None:
     """A rule that they moved, deleted or wrote otherwise is shown as it is, and the journal follows."""
     for text in ("Use npm", "Run lint", "Use tabs"):
@@ -161,12 +138,16 @@ def test_another_s_rules_are_never_changed(machine: Machine) -> None:
 
 
 def test_a_journal_that_was_thrown_away_comes_back(machine: Machine) -> None:
-    """Its folder is called temp: what this person learned and what stands in the file is theirs again."""
+    """Its folder is called temp: what this person learned and what stands in the file, word for word, is
+    theirs again.
+    """
     machine.learn("Use bun")
+    machine.learn("Use tabs")
+    machine.file.write_text(machine.text.replace("Use tabs", "Use spaces"))
     machine.rules.journal.path.unlink()
-    assert [r.note for r in machine.rules.look().rows] == [""]
+    assert [r.note for r in machine.rules.look().rows] == ["", "another"]
     machine.learn("Run lint")
-    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-002", "Run lint", True)]
+    assert machine.entries() == [("rule-001", "Use bun", True), ("rule-003", "Run lint", True)]
 
 
 def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
@@ -182,7 +163,7 @@ def test_what_workshop_refuses_is_kept_in_the_file(machine: Machine) -> None:
 def test_whether_workshop_was_told_is_not_known_after_a_kill(machine: Machine) -> None:
     """Nothing is claimed."""
     machine.workshop("kill -9 $PPID")
-    code = "rules.learn('Prefer short answers', rules.place(soft=True), '', soft=True)"
+    code = "rules.learn('Prefer short answers', soft=True)"
     assert machine.killed(1_000, code)
     machine.path = "/nonexistent"
     machine.learn("Run lint")
@@ -193,10 +174,9 @@ def test_a_file_that_can_not_be_read_leaves_everything_as_it_was(machine: Machin
     """There is no change, journal and signals are untouched, and the message names the file."""
     machine.learn("Prefer tabs", soft=True)
     (name,) = machine.signals("use bun")
-    place = machine.rules.place()
     machine.file.mkdir()
-    with pytest.raises(UserError, match=r"CLAUDE\.md can't be used"):
-        machine.rules.learn("Use bun", place, signals=[name])
+    with pytest.raises(UserError, match=r"CLAUDE\.md is not a regular file"):
+        machine.learn("Use bun", signals=[name])
     assert machine.status_of(name) == "pending"
     assert [c.number for c in machine.rules.changes.all()] == [1]
 
@@ -260,35 +240,3 @@ def test_a_journal_entry_that_was_changed_since_is_left_alone(machine: Machine) 
     assert "Workshop is not told" in told
     machine.rules.undo()
     assert machine.entries() == []
-
-
-# --- the kept changes
-
-
-def test_the_newest_changes_stay(tmp_path: Path) -> None:
-    """As many as ``KEPT``, numbered through all files; of a folder that somebody edited, those that are whole
-    stay; one of an older version is read, with what the file was.
-    """
-    state = ReflectState(tmp_path / "state", tmp_path / "project")
-    changes, folder = changes_of(state), state.folder / "changes"
-    folder.mkdir(parents=True)
-    old = {"number": 7, "at": 5, "what": "learned rule-001", "file": "CLAUDE.md", "soft": False, "done": True}
-    old |= {"before": "b", "after": "a", "retired": 3, "rules": [], "signals": [], "undoes": 0}
-    (folder / "00000007.json").write_text(json.dumps(old | {"backup": "eJxTVvAvLSpWAAAHdwIN"}))
-    (found,) = changes.all()
-    assert (found.number, found.file, changes.before(found)) == (7, "CLAUDE.md", b"# Ours ")
-    for n in range(8, KEPT + 8):
-        entry = {"id": f"rule-{n:03d}", "content": "Use bun", "active": True}
-        made = Change(0, 1, "x", rules=((None, entry),), file=f"CLAUDE-{n}.md")
-        changes.keep(made, b"x", file=tmp_path / f"CLAUDE-{n}.md")
-    numbers = [c.number for c in changes.all()]
-    assert numbers == list(range(KEPT + 7, 7, -1))
-    assert entries(changes)[0]["id"] == f"rule-{KEPT + 7}"
-    good = json.loads((folder / f"{KEPT + 7:08d}.revision.json").read_text())
-    odd = [7, {"what": 7}, {"file": None}, {"by": []}, {"rules": [[1, 2]]}, {"rules": [[None]]}]
-    odd += [{"number": "2"}, {"rules": [1]}, {"content_before": "!"}, {"content_before": 1}]
-    for n, wrong in enumerate(odd, 900):
-        text = json.dumps({**good, "number": n, **wrong} if isinstance(wrong, dict) else wrong)
-        (folder / f"{n:08d}.json").write_text(text)
-    (folder / "notes.json").write_text("{}")
-    assert [c.number for c in changes.all()] == numbers

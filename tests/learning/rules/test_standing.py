@@ -22,13 +22,6 @@ def journal(*rules: tuple[str, str, bool]) -> dict[str, Any]:
     return found
 
 
-def document(*rules: tuple[str, str]) -> Document:
-    doc = Document(b"")
-    for name, text in rules:
-        doc = Document(doc.append(name, text, "2025-01-01"))
-    return doc
-
-
 def test_the_file_decides() -> None:
     """A line that is gone, archived or back again; its other file; and nothing for what Workshop keeps."""
     found = journal(("rule-001", "A one", True), ("rule-002", "B two", True), ("rule-003", "C three", False))
@@ -36,7 +29,8 @@ def test_the_file_decides() -> None:
         "id": "rule-004", "content": "D four", "source_signals": [], "target": "workshop_preference",
         "file": "workshop", "active": True,
     })  # fmt: skip
-    doc = document(("rule-002", "B two"), ("rule-003", "C three"))
+    doc = Document(Document(b"").append("rule-002", "B two", DAY))
+    doc = Document(doc.append("rule-003", "C three", DAY))
     archived = Document(doc.archive(doc.rules[0], "2025-02-02", "why"))
     matched(found, [("AGENTS.md", archived)], [], DAY)
     entries = {e["id"]: e for e in found["learned_rules"]}
@@ -47,22 +41,6 @@ def test_the_file_decides() -> None:
     before = str(found)
     matched(found, [("AGENTS.md", archived)], [], "2026-01-01")
     assert str(found) == before, "a second time changes nothing"
-
-
-def test_what_was_ours_is_ours_again() -> None:
-    """An entry that the journal lost comes back when its line stands there word for word; others' do not."""
-    found, doc = journal(), document(("rule-001", "A one"), ("rule-002", "B two"))
-    ours = journal(("rule-001", "A one", True), ("rule-002", "B other", True))["learned_rules"]
-    rows = matched(found, [("CLAUDE.md", doc)], ours, DAY)
-    assert [e["id"] for e in found["learned_rules"]] == ["rule-001"]
-    assert [s.note for s in rows] == ["", "another"]
-
-
-def test_of_two_lines_with_one_id_the_same_text_is_ours() -> None:
-    """As a merge leaves them; the other one is another's."""
-    doc = document(("rule-001", "Theirs"), ("rule-001", "Ours"))
-    rows = matched(journal(("rule-001", "Ours", True)), [("CLAUDE.md", doc)], [], DAY)
-    assert [(r.text, r.note, r.line) for r in rows] == [("Theirs", "another", 5), ("Ours", "", 6)]
 
 
 def test_a_preference_is_no_rule() -> None:
