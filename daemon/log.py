@@ -1,10 +1,10 @@
 """The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
 
 Only the server imports this at its start: loading structlog takes a tenth of a second, which is too long for
-the command line. A line is logfmt (``timestamp level event key=value``); on a terminal it has columns. A line
-for systemd's journal begins with a priority and has no time. A logger bound with ``debug=True`` keeps its
-debug lines whatever the level is: so one host instance can be debugged. A line that can't be written (disk
-full, terminal closed) is lost, and the daemon goes on.
+the command line. A line is logfmt (``timestamp level event key=value``). A line for systemd's journal begins
+with a priority and has no time. A logger bound with ``debug=True`` keeps its debug lines whatever the level
+is: so one host instance can be debugged. A line that can't be written (disk full, terminal closed) is lost,
+and the daemon goes on.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from daemon.core.guards import ABORT_ERROR, Limits, may_judge_messages
+from daemon.core.guards import ABORT_ERROR, Limits, Skip, may_judge_messages
 from daemon.core.session import Session
 from daemon.core.transcript import Message, Model, Todo, ToolCall, Transcript
 from daemon.evidence.collect import collect
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
     from daemon.core.evidence import Evidence
 from tests.hosts.claude_code.reading import OURS, read
+
+
+def skipped(found: Transcript) -> Skip:
+    """Why the turn is not judged."""
+    skip = may_judge_messages(Session(id=SESSION), found, Limits())
+    assert skip is not None
+    return skip
 
 
 @pytest.mark.shows("I24")
@@ -88,9 +95,7 @@ def test_rule_4_compaction(story: Story, trigger: str) -> None:
         True,
         "This session is being continued",
     )
-    skip = may_judge_messages(Session(id=SESSION), found, Limits())
-    assert skip is not None
-    assert skip.guard == "summary"
+    assert skipped(found).guard == "summary"
     story.say("Done.")
     assert [m.text for m in read(story).requests] == ["One"]
 
@@ -106,9 +111,7 @@ def test_rule_7_interrupts(story: Story) -> None:
     assert found.turn is not None
     assert found.turn.error == ABORT_ERROR
     assert found.turn.calls[0].status == "error"
-    skip = may_judge_messages(Session(id=SESSION), found, Limits())
-    assert skip is not None
-    assert skip.guard == "aborted"
+    assert skipped(found).guard == "aborted"
     story.human("Two")
     story.user([{"type": "text", "text": "[Request interrupted by user]"}])
     found = read(story)
@@ -152,9 +155,7 @@ def test_the_hosts_errors(story: Story) -> None:
     turn = read(story).turn
     assert turn is not None
     assert (turn.error, turn.error_message, turn.text) == ("server_error", "API Error: 529", "")
-    skip = may_judge_messages(Session(id=SESSION), read(story), Limits())
-    assert skip is not None
-    assert skip.final == "error"
+    assert skipped(read(story)).final == "error"
 
 
 @pytest.mark.shows("I25")
@@ -166,9 +167,7 @@ def test_plan_mode(story: Story) -> None:
     found = read(story)
     assert found.task is not None
     assert found.task.agent == "plan"
-    skip = may_judge_messages(Session(id=SESSION), found, Limits())
-    assert skip is not None
-    assert skip.guard == "plan_agent"
+    assert skipped(found).guard == "plan_agent"
     story.tool("ExitPlanMode", {"plan": "p"}, "User has approved your plan")
     story.say("Built.")
     turn = read(story).turn
