@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -212,15 +214,22 @@ def tell_workshop(program: str, project: Path, text: str, timeout_s: float = WOR
     command = [program, "--workspace", WORKSPACE, "preference", text, "--category", "reflect"]
     no = subprocess.DEVNULL
     try:
-        done = subprocess.run(  # noqa: S603 - an absolute program and our own arguments, no shell
-            command, cwd=project, stdin=no, stdout=no, stderr=subprocess.PIPE, timeout=timeout_s, check=False
+        process = subprocess.Popen(  # noqa: S603 - an absolute program and our own arguments, no shell
+            command, cwd=project, stdin=no, stdout=no, stderr=subprocess.PIPE, start_new_session=True
         )
     except OSError as error:
         raise WorkshopRefused(f"{program} can't be started: {words(error)}") from None
-    except subprocess.TimeoutExpired:
-        raise Unavailable(
-            f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
-        ) from None
-    if done.returncode:
-        line = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())
-        raise WorkshopRefused(f"Workshop refused it ({done.returncode}): {line[-SAID_CHARS:]}")
+    with process:
+        try:
+            _, said = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise Unavailable(
+                f"Workshop did not answer in {timeout_s:g} s: look with `workshop preferences` if it keeps it"
+            ) from None
+        finally:
+            if process.returncode is None:  # with all that it started
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        line = " ".join(said.decode("utf-8", "backslashreplace").split())
+        raise WorkshopRefused(f"Workshop refused it ({process.returncode}): {line[-SAID_CHARS:]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
@@ -16,6 +17,7 @@ from daemon.learning.rules.places import (
     vouch,
 )
 from daemon.learning.rules.section import PREFERENCES, Document
+from harness.machine.waiting import wait_until
 from tests.learning.rules.projects import Machine
 
 
@@ -66,10 +68,13 @@ def test_workshop_runs_without_a_shell_in_the_project(machine: Machine, tmp_path
 
 
 def test_workshop_says_no_or_nothing(machine: Machine, tmp_path: Path) -> None:
-    """A refusal comes with its words; one that hangs is killed."""
+    """A refusal comes with its words; one that hangs is killed with all that it started."""
     with pytest.raises(WorkshopRefused, match=r"refused it \(3\): no such category"):
         tell_workshop(program(tmp_path, "echo no such category >&2; exit 3"), machine.project, "x")
     with pytest.raises(WorkshopRefused, match="can't be started"):
         tell_workshop(str(tmp_path / "nothing"), machine.project, "x")
+    hangs = program(tmp_path, f"sleep 60 & echo $! > {tmp_path}/pid; wait")
     with pytest.raises(Unavailable, match=r"did not answer in 0\.5 s"):
-        tell_workshop(program(tmp_path, "exec sleep 60"), machine.project, "x", timeout_s=0.5)
+        tell_workshop(hangs, machine.project, "x", timeout_s=0.5)
+    sleeper = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not psutil.pid_exists(sleeper), "its end")
