@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from harness.machine.sandbox import Sandbox
+from harness.machine.waiting import wait_until
 from tests.support.machine.command_line import Done, reflectd, said
 
 
@@ -23,6 +24,7 @@ def test_start_status_stop(box: Sandbox) -> None:
     said(reflectd(box, "start"), 0, "runs already", f"pid {pid}")
     said(reflectd(box, "serve"), 2, "runs already", f"pid {pid}")
     said(reflectd(box, "status", "--full"), 0, f"pid {pid}", str(box.socket), str(box.state), "the rules")
+    wait_until((box.state / "reflectd.log").exists, "the first line, which follows the first answer")
     said(reflectd(box, "logs"), 0, "started")
     assert len(reflectd(box, "logs", "-n", "1").stdout.splitlines()) == 1
     assert reflectd(box, "logs", "-n", "0").stdout == ""
