@@ -94,7 +94,8 @@ def _run(words: str, box: Sandbox, env: dict[str, str]) -> str:
 def _python(box: Sandbox, env: dict[str, str]) -> str:
     """The version of the Python that the installed command runs with."""
     checks = json.loads(_run("reflectd doctor --json", box, env))["checks"]
-    return next(str(c["text"]).split()[0] for c in checks if c["name"] == "python")
+    (package,) = (str(c["text"]) for c in checks if c["name"] == "package")
+    return package.rpartition(", Python ")[2].split()[0]
 
 
 def _settings(box: Sandbox) -> dict[str, str]:
