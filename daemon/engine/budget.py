@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 UNSTORED_KEPT: Final = 1_000
 DAY_MS: Final = 86_400_000
 WEEK_MS: Final = 7 * DAY_MS
+GIVES: Final = "lessons"  # the purpose of the question which lessons a task gets
+ONE_CHOICE: Final = 1_500, 300  # likely tokens of one, in and out
 CHARS_PER_TOKEN: Final = 3  # on the safe side: English has about four; other scripts up to one
 Estimate = Callable[[str, str, int, int], float | None]
 """(provider, model, input tokens, output tokens) -> USD, None when the price is unknown. May block."""
@@ -79,7 +81,11 @@ class Budget:
         tokens_in = likely_tokens(prompt.system) + likely_tokens(prompt.text)
         usd = await asyncio.to_thread(self._estimate, *model, tokens_in, tokens_out)
         wanted = Reserved(prompt.session, usd, tokens_in, tokens_out, account_of(prompt.purpose))
-        no = self._may(wanted, limits)
+        room = None
+        if wanted.account == "learning" and prompt.purpose != GIVES:
+            usd = await asyncio.to_thread(self._estimate, *model, *ONE_CHOICE)
+            room = Reserved(prompt.session, usd, *ONE_CHOICE, wanted.account)
+        no = self._may(wanted, limits, room)
         if no is not None:
             raise OverLimitError(no)
         self._running.append(wanted)
@@ -88,11 +94,13 @@ class Budget:
         finally:
             self._running.remove(wanted)
 
-    def _may(self, wanted: Reserved, limits: Limits) -> Skip | None:
+    def _may(self, wanted: Reserved, limits: Limits, room: Reserved | None) -> Skip | None:
+        """``room``: it must stay behind the call, so that a lesson that was drawn can also be given."""
         day, week = (self._clock.now_ms() - ms for ms in (DAY_MS, WEEK_MS))
         if wanted.account == "learning":  # at most a share of what judging cost in the last seven days
             earned = self.spent(week, "judging", wanted.session)
             after, share = wanted.after(self.spent(week, "learning", wanted.session)), limits.learning_percent
+            after = room.after(after) if room else after
             # a small model's price may be unknown where the judge's is known: then all tokens are compared
             cost, of = (
                 (after.all_tokens, earned.all_tokens) if wanted.usd is None else (after.today, earned.today)

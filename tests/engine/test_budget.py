@@ -21,6 +21,7 @@ from daemon.testing import FakeClock
 
 MODEL = ("anthropic", "m")
 LEARN = Prompt("learn", "judge", "Learn.", "Data.", session="ses_a")  # type: ignore[arg-type]
+GIVE = Prompt("lessons", "judge", "Choose.", "Data.", session="ses_a")
 JUDGE = Prompt("judge", "judge", "Judge.", "Data.", session="ses_a")
 ASK = Prompt("asked.judge", "fast", "Judge.", "Data.", session="ses_a")
 
@@ -55,14 +56,19 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 @pytest.mark.shows("I41")
 async def test_learning_earns_before_it_spends(desk: Desk) -> None:
-    """Without a judgement that cost something nothing is learned; then at most half of that."""
+    """Without a judgement that cost something nothing is learned; then at most half of that, and each call
+    that draws something leaves room for one that gives a task its lessons.
+    """
     assert not await desk.allows(LEARN)
-    await desk.paid("judging", 0.04)
+    await desk.paid("judging", 0.03)
+    assert not await desk.allows(LEARN), "the lesson could be given to nobody"
+    await desk.paid("judging", 0.01)
     assert await desk.allows(LEARN)
     await desk.paid("learning", 0.01)
-    assert await desk.allows(LEARN)
+    assert not await desk.allows(LEARN), "the rest is for giving"
+    assert await desk.allows(GIVE)
     await desk.paid("learning", 0.01)
-    assert not await desk.allows(LEARN), "the next call would pass the half"
+    assert not await desk.allows(GIVE), "the next call would pass the half"
 
 
 @pytest.mark.shows("I41")
@@ -73,9 +79,9 @@ async def test_a_small_model_without_a_price_is_weighed_by_tokens(desk: Desk) ->
     desk.budget = Budget(ledger.Ledger(desk.db), desk.clock, lambda *_: None)
     await desk.paid("judging", 0.04, tokens=100)
     assert not await desk.allows(LEARN), "the call may take more than half of these tokens"
-    await desk.paid("judging", 0.04, tokens=1_000)
+    await desk.paid("judging", 0.04, tokens=5_000)
     assert await desk.allows(LEARN)
-    await desk.paid("learning", 0.01, tokens=500)
+    await desk.paid("learning", 0.01, tokens=2_500)
     assert not await desk.allows(LEARN), "what learning used at a known price counts, too"
     assert not await desk.allows(LEARN, Limits(learning_percent=0))
 

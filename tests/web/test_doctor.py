@@ -30,7 +30,7 @@ async def test_the_command_itself(where: paths.Paths) -> None:
     """Every check of the command, with its outcome."""
     found = await doctor(where)
     assert found["problem"] == ""
-    assert {"python", "state", "daemon"} <= {c["name"] for c in found["checks"]}
+    assert {"package", "state", "daemon"} <= {c["name"] for c in found["checks"]}
     assert {c["outcome"] for c in found["checks"]} <= {"ok", "warn", "fail"}
     assert all(c["text"] for c in found["checks"])
 

@@ -1,7 +1,8 @@
 /**
  * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and, when its model answered later,
  * behind the result of a tool call. The daemon decides what is given; here it is only put in its place. A prompt and a
- * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else). What a prompt is
+ * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else); the daemon is
+ * asked also when it hears of the session later than that. What a prompt is
  * given is stored as `ignored`, which no request has, and only the agent's requests are shown it: the title and the
  * summary of a compaction have no use for it.
  */
@@ -17,6 +18,7 @@ const LONGEST = 4000 // characters of one text; a longer one is none of ours
 const TYPED = 8000 // of what was typed
 /** How long the request for the title, which begins with the first of the agent, is let go first. */
 const TITLE_MS = 50
+const CATCH_UP_MS = 5000 // for the daemon to hear of the session
 const PART = /^prt_[0-9a-f]{12}/
 
 export class Lessons {
@@ -24,6 +26,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
+  /** What came too late for its prompt, by session. */
+  readonly #late = new BoundedMap<string, string>(1000)
   /** Sessions that were shown a lesson. */
   readonly #shown = new BoundedSet<string>(1000)
   /** Sessions whose next request is that of a compaction. */
@@ -41,11 +45,15 @@ export class Lessons {
   async prompted(sessionID: string, messageID: string, parts: unknown[], model = ""): Promise<void> {
     const ms = this.#link.state.lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
-    const end = Date.now() + ms
-    if (!(await this.#link.flushed(ms))) return // the daemon must know the session before it is asked about it
-    const left = end - Date.now()
+    this.#late.delete(sessionID)
     const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
-    const given = left > 0 ? await this.#ask("lessons", asked, left) : ""
+    let waits = true
+    const answer = this.#chosen(asked, ms).then((text) => {
+      if (text && !waits) this.#late.set(sessionID, text)
+      return text
+    })
+    const given = await Promise.race([answer, pause(ms).then(() => "")])
+    waits = false
     if (!given) return
     const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
     parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
@@ -81,7 +89,9 @@ export class Lessons {
     const ms = this.#link.state.late_lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !isRecord(output)) return
     if (typeof output["output"] !== "string" || !this.#called.add(callID)) return
-    const given = await this.#ask("late_lessons", { sessionID, callID }, ms)
+    const late = this.#late.get(sessionID)
+    this.#late.delete(sessionID)
+    const given = late ?? (await this.#ask("late_lessons", { sessionID, callID }, ms))
     if (given) output["output"] += `\n\n${given}` // recorded, and taken out again before anybody judges
   }
 
@@ -92,6 +102,11 @@ export class Lessons {
       !this.#tracker.isJudge(sessionID) &&
       !this.#tracker.isChild(sessionID)
     )
+  }
+
+  /** What a prompt is given. The daemon must know the session before it is asked about it. */
+  async #chosen(asked: Json, ms: number): Promise<string> {
+    return (await this.#link.flushed(CATCH_UP_MS)) ? this.#ask("lessons", asked, ms) : ""
   }
 
   async #ask(what: string, data: Json, ms: number): Promise<string> {

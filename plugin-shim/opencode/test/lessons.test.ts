@@ -139,6 +139,17 @@ test("a daemon that hangs is waited for, for a moment", async () => {
   assert.deepEqual(await acted(), { title: "", output: "1 failed", metadata: { exit: 1 } })
 })
 
+test("a daemon that hears of the session late is asked all the same, and the lesson stands behind a result", async () => {
+  link.flushed = () => new Promise((resolve) => setTimeout(() => resolve(true), 150))
+  assert.deepEqual([await prompted(), asked], [[], []])
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  assert.equal(asked[0]?.["what"], "lessons")
+  assert.equal((await acted()).output, `1 failed\n\n${LESSON}`)
+  assert.equal(asked.length, 1)
+  assert.deepEqual((await acted("c2")).output, `1 failed\n\n${LESSON}`, "then the daemon is asked again")
+  assert.equal(asked[1]?.["what"], "late_lessons")
+})
+
 test("nothing while it is off, without a daemon, for sub-agents and judges", async () => {
   const state = link.state
   link.state = { gate: false, gate_ms: 1000, context: false }
