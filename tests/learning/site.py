@@ -23,9 +23,10 @@ class LearningSite:
 
     usual: ClassVar[str] = ""
     rounds: ClassVar[int] = 1
+    model: ClassVar[type[ScriptedLLM]] = ScriptedLLM
 
     def __init__(self, folder: Path, text: str | None = None) -> None:
-        self.clock, self.llm = FakeClock(), ScriptedLLM()
+        self.clock, self.llm = FakeClock(), self.model()
         self.project = folder / "work"
         self.project.mkdir(exist_ok=True)
         self.sim = SimDaemon(

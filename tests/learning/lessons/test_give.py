@@ -24,12 +24,14 @@ from daemon.learning.lessons.questions import MARK as HEADING
 from daemon.learning.lessons.questions import SHOWN
 from daemon.learning.texts import has_hidden
 from daemon.store import injections
+from daemon.testing import ScriptedLLM
 from tests.learning.lessons.rows import vector
-from tests.learning.lessons.site import FIRST, GIVEN, LESSON, NONE, ON, TASK, Site
+from tests.learning.lessons.site import BAD, FAILED, FIRST, GIVEN, LESSON, NONE, ON, TASK, Site
 from tests.learning.site import COMPLETE
 from tests.support.hosts.opencode_sim import SimHost
 
 if TYPE_CHECKING:
+    from daemon.core.llm import Prompt, Reply
     from daemon.engine.hosts.host import Instance
 
 SOON = "[memory]\nenabled = true\nprompt_ms = 30\n"
@@ -56,6 +58,41 @@ async def test_a_task_has_the_lesson_that_the_model_names_once(site: Site) -> No
     assert paid.tokens == 3_000
     rows = site.sim.daemon.db.read("SELECT DISTINCT account FROM ledger WHERE purpose = 'lessons'")
     assert rows == [("learning",)]
+
+
+class Usual(ScriptedLLM):
+    """The judge finds each turn bad, a lesson is drawn, and the first one belongs to each task."""
+
+    async def complete(self, prompt: Prompt, deadline_s: float) -> Reply:
+        self.add(
+            {"judge": BAD, "lessons": FIRST}.get(prompt.purpose, f"Problem: It failed.\nLesson: {LESSON}")
+        )
+        return await super().complete(prompt, deadline_s)
+
+
+class Earning(Site):
+    model = Usual
+
+
+@pytest.mark.shows("I41", "AC-2.6.4")
+async def test_bad_sessions_earn_the_lesson_of_the_next(tmp_path: Path) -> None:
+    """With the usual share, from nothing: two bad turns in each of three sessions, then the lesson is there.
+    Money for giving it is never spent on drawing another one.
+    """
+    site = Earning(tmp_path)
+    await site.start(earned=0)
+    given = []
+    for n in range(6):
+        c = await site.session(f"s{n}")
+        given.append(await site.asked(c, TASK))
+        for _ in range(2):
+            await c.works("All done.", tools=FAILED)
+            await site.sim.settle()
+        await site.closes(c)
+    await site.sim.stop()
+    first = given.index(GIVEN)
+    assert first <= 3, site.purposes()
+    assert given[first:] == [GIVEN] * (6 - first), "once there, each session is given it"
 
 
 @pytest.mark.parametrize("site", [SOON], indirect=True)
