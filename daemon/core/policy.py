@@ -25,7 +25,8 @@ class Policy(Struct, frozen=True):
     ``first_delay_s``: the wait before the second call; it doubles from call to call up to ``max_delay_s``,
     give or take the share ``jitter``. A longer wait that a server asks for counts too, up to the same limit.
     ``retry``: the faults after which another call is made. ``account``: what the calls are paid from.
-    ``call_s``: the most seconds for one call.
+    ``call_s``: the most seconds for one call. ``gives``: it gives what was learned, so the account's other
+    calls leave room for one of these.
     """
 
     order: tuple[str, ...]
@@ -36,6 +37,7 @@ class Policy(Struct, frozen=True):
     retry: frozenset[Fault] = PASSING
     account: Account = "judging"
     call_s: float | None = None
+    gives: bool = False
 
 
 AUTO: Final = ("host", "anthropic", "openai", "offline")
@@ -76,7 +78,7 @@ POLICIES: Final[dict[str, Policy]] = {
     **dict.fromkeys(("asked.judge", "asked.judge.again", "asked.judge.second"), ASKED),
     **dict.fromkeys(("haiku_reflexion", "haiku_eval"), REFLEXION),
     # one call for a task that a person gave: a late answer is of no use
-    "lessons": replace(LEARNING, attempts=1, call_s=20.0),
+    "lessons": replace(LEARNING, attempts=1, call_s=20.0, gives=True),
     # `/reflect`: a person asked for it, and waits
     **dict.fromkeys(("signals", "contradicts"), REFLECT),
 }

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.guards import Limits, Skip, Spent, may_spend
-from ..core.policy import Account, account_of
+from ..core.policy import POLICIES, Account, account_of
 
 if TYPE_CHECKING:
     from ..core.llm import Prompt
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 UNSTORED_KEPT: Final = 1_000
 DAY_MS: Final = 86_400_000
 WEEK_MS: Final = 7 * DAY_MS
-GIVES: Final = "lessons"  # the purpose of the question which lessons a task gets
-ONE_CHOICE: Final = 1_500, 300  # likely tokens of one, in and out
+ONE_CHOICE: Final = 1_500, 300  # likely tokens of the question which lessons a task gets, in and out
 CHARS_PER_TOKEN: Final = 3  # on the safe side: English has about four; other scripts up to one
 Estimate = Callable[[str, str, int, int], float | None]
 """(provider, model, input tokens, output tokens) -> USD, None when the price is unknown. May block."""
@@ -82,7 +81,7 @@ class Budget:
         usd = await asyncio.to_thread(self._estimate, *model, tokens_in, tokens_out)
         wanted = Reserved(prompt.session, usd, tokens_in, tokens_out, account_of(prompt.purpose))
         room = None
-        if wanted.account == "learning" and prompt.purpose != GIVES:
+        if wanted.account == "learning" and not POLICIES[prompt.purpose].gives:
             usd = await asyncio.to_thread(self._estimate, *model, *ONE_CHOICE)
             room = Reserved(prompt.session, usd, *ONE_CHOICE, wanted.account)
         no = self._may(wanted, limits, room)

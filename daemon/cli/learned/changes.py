@@ -77,7 +77,8 @@ def _told(args: argparse.Namespace, found: Json, *lines: str) -> int:
     """Tell what was done: to a script as JSON, to a person in these lines."""
     if args.json:
         print_json(found)
-    for line in () if args.json else lines:
+        return 0
+    for line in lines:
         say(line)
     return 0
 

@@ -7,8 +7,8 @@ followed, and nothing is done in a folder that is one: a clone may ship it. A ``
 ``.gitignore``.
 
 Tombstones, a person's messages, what became of them, and the places where reading stopped are in the state
-folder. They
-are written after the journal, so a killed scan reads some files a second time and counts nothing twice.
+folder. All but the tombstones are written after the journal, so a killed scan reads some files a second time
+and counts nothing twice.
 """
 
 from __future__ import annotations

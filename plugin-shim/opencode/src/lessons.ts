@@ -2,9 +2,8 @@
  * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and, when its model answered later,
  * behind the result of a tool call. The daemon decides what is given; here it is only put in its place. A prompt and a
  * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else); the daemon is
- * asked also when it hears of the session later than that. What a prompt is
- * given is stored as `ignored`, which no request has, and only the agent's requests are shown it: the title and the
- * summary of a compaction have no use for it.
+ * asked also when it hears of the session later than that. What a prompt is given is stored as `ignored`, which no
+ * request has, and only the agent's requests are shown it: the title and the summary of a compaction have no use for it.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
 import type { Link } from "./link.ts"
@@ -26,8 +25,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
-  /** What came too late for its prompt, by session. */
-  readonly #late = new BoundedMap<string, string>(1000)
+  /** What came too late for the newest prompt, by session. */
+  readonly #late = new BoundedMap<string, { text: string }>(1000)
   /** Sessions that were shown a lesson. */
   readonly #shown = new BoundedSet<string>(1000)
   /** Sessions whose next request is that of a compaction. */
@@ -45,16 +44,15 @@ export class Lessons {
   async prompted(sessionID: string, messageID: string, parts: unknown[], model = ""): Promise<void> {
     const ms = this.#link.state.lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
-    this.#late.delete(sessionID)
+    const late = { text: "" } // in place of that of an earlier prompt
+    this.#late.set(sessionID, late)
     const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
-    let waits = true
-    const answer = this.#chosen(asked, ms).then((text) => {
-      if (text && !waits) this.#late.set(sessionID, text)
-      return text
-    })
+    const answer = this.#chosen(asked, ms)
     const given = await Promise.race([answer, pause(ms).then(() => "")])
-    waits = false
-    if (!given) return
+    if (!given) {
+      void answer.then((text) => (late.text = text))
+      return
+    }
     const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
     parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
   }
@@ -89,9 +87,9 @@ export class Lessons {
     const ms = this.#link.state.late_lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !isRecord(output)) return
     if (typeof output["output"] !== "string" || !this.#called.add(callID)) return
-    const late = this.#late.get(sessionID)
-    this.#late.delete(sessionID)
-    const given = late ?? (await this.#ask("late_lessons", { sessionID, callID }, ms))
+    const late = this.#late.get(sessionID)?.text
+    if (late) this.#late.delete(sessionID)
+    const given = late || (await this.#ask("late_lessons", { sessionID, callID }, ms))
     if (given) output["output"] += `\n\n${given}` // recorded, and taken out again before anybody judges
   }
 

@@ -150,6 +150,14 @@ test("a daemon that hears of the session late is asked all the same, and the les
   assert.equal(asked[1]?.["what"], "late_lessons")
 })
 
+test("what comes late for a prompt is given to no later one", async () => {
+  link.flushed = () => new Promise((resolve) => setTimeout(() => resolve(true), 150))
+  answer = async (n) => ({ text: n === 1 ? LESSON : "" })
+  assert.deepEqual([await prompted(), await prompted("msg_2")], [[], []])
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  assert.deepEqual([asked.length, (await acted()).output], [2, "1 failed"])
+})
+
 test("nothing while it is off, without a daemon, for sub-agents and judges", async () => {
   const state = link.state
   link.state = { gate: false, gate_ms: 1000, context: false }
