@@ -21,6 +21,7 @@ from ..core.errors import Unavailable
 from ..core.orders import OutboxStatus, Prompting, ResultStatus, SendFeedback, SendNudge
 from ..core.verdict import Verdict
 from ..store import outbox, verdicts
+from .hosts.host import capabilities
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -207,6 +208,8 @@ class Effects(Struct, eq=False):
             return
         world, s, turn = self._world, self._world.sessions.get(stored.session), transcript.turn
         order = stored.order
+        if s is not None and s.busy and not capabilities(s.host).order_stream:
+            return  # a hook gave it, and the file is behind: the end of the turn shows what became of it
         if s is not None and turn is not None and not transcript.busy and isinstance(order, Prompting):
             age_ms = world.clock.now_ms() - s.idle_at
             if turn.id == order.turn and still_wanted(order, s) and age_ms <= world.limits(s).max_idle_age_ms:

@@ -419,6 +419,42 @@ async def test_feedback_that_a_killed_daemon_decided_answers_the_next_stop(w: Wo
     assert len(w.llm.prompts) == 1
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("then", ["sleeps", "restarts"])
+async def test_a_prompt_that_the_file_does_not_show_yet_is_not_stale(
+    tmp_path: Path, then: str, strict: bool
+) -> None:
+    """The agent works on it already. Then the machine sleeps, or another daemon begins."""
+    w = World(tmp_path, f"[claude_code]\nstrict = {str(strict).lower()}\n")
+    await w.sim.start()
+    w.add(INCOMPLETE, COMPLETE)
+    c = await w.begin("session-1")
+    c.strict = strict
+    await c.types()
+    c.answers()
+    heard = await c.stops(dropped=True)
+    text = heard.json["reason"] if strict else heard.text
+    if then == "restarts":
+        await w.sim.kill()
+        c.daemon = await w.sim.start()
+    note = f"<task-notification>{text}</task-notification>"
+    if strict:  # of a turn that goes on no hook tells but those of its calls, and of a compaction
+        await c.hook("SessionStart", source="compact")
+    else:
+        await c.hook("UserPromptSubmit", prompt=note)
+    w.sim.daemon.engine.intake.recheck_all()
+    await until(lambda: not any(t.get_name().startswith("look after") for t in w.sim.daemon._tasks))
+    assert order(w)[1] == "sent"
+    if strict:
+        said = f"Stop hook feedback:\n{text}"
+        c.line("user", isMeta=True, message={"role": "user", "content": said})
+    else:
+        c.line("user", message={"role": "user", "content": note}, origin={"kind": "task-notification"})
+    await c.works("Now it is done.")
+    assert order(w)[1] == "done"
+    await w.sim.stop()
+
+
 @pytest.mark.shows("I22")
 @pytest.mark.parametrize("newer", ["a turn that is judged", "a task"])
 async def test_a_prompt_that_is_seen_late_leaves_newer_files_alone(w: World, newer: str) -> None:
