@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,12 +36,16 @@ def run(*, quick: bool, mb: int = 100) -> Table:
     )
     sizes = (mb,) if quick else (mb, 5 * mb)
     for size in sizes:
-        _row(table, f"{size:,} MB, tools' output", lambda p, s=size: Sessions(p).write(s * MB))
+        _row(table, f"{size:,} MB, tools' output", partial(_sessions, size=size * MB))
     _row(table, f"{mb:,} MB, requests to the model", lambda p: _requests(p, mb * MB))
     files = 100 if quick else 2_000
     _row(table, f"{files:,} files of one task", lambda p: _small(p, files))
     table.notes.append("first GB/s, that of CPU and ms (of CPU) a stop are without the start of an empty one")
     return table
+
+
+def _sessions(folder: Path, size: int) -> list[Path]:
+    return Sessions(folder).write(size)
 
 
 def _row(table: Table, title: str, write: Callable[[Path], list[Path]]) -> None:

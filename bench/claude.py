@@ -10,7 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bench.stand import REPO, Failed, Json, Table, median, percentile
 from harness.hosts.claude_code import ClaudeCode, find_claude
@@ -99,7 +99,11 @@ def _cold(llm: ModelServer | None) -> float:
     """The hook of SessionStart on a machine where no daemon runs; without a model: outside of the host."""
     with sandbox() as box:
         program = Path(sys.executable).with_name("reflectd")
-        env = {"REFLECTD_NO_START": "0", "REFLECTD_BIN": str(program), "PYTHONPATH": str(REPO)}
+        env: dict[str, Any] = {
+            "REFLECTD_NO_START": "0",
+            "REFLECTD_BIN": str(program),
+            "PYTHONPATH": str(REPO),
+        }
         env["REFLECTD_HEADLESS"] = "1"  # else hook.sh starts no daemon for `claude -p`
         try:
             if llm is None:

@@ -60,7 +60,7 @@ def transcript(size: int) -> Transcript:
         calls += parts
         used += sum(len(str(c.input)) + len(c.output) for c in parts)
         n += 1
-    commit = {"command": "git add -A && git commit -m 'Retry uploads'"}
+    commit: dict[str, object] = {"command": "git add -A && git commit -m 'Retry uploads'"}
     calls.append(ToolCall("c", "bash", "completed", commit, "[main 1a2b3c4] Retry uploads\n", exit=0))
     messages = (
         Message("u", "user", 1, ASK, human=True),

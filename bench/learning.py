@@ -9,6 +9,7 @@ import os
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +61,8 @@ def composer(*, quick: bool) -> Table:
             _row(
                 table,
                 f"{number:,} points into {budget:,}",
-                _timed(lambda o=offers, b=budget: compose(o, b), runs),
-            )  # type: ignore[misc]
+                _timed(partial(compose, offers, budget), runs),
+            )
     with tempfile.TemporaryDirectory(prefix="rdb-") as name:
         folder = Path(name).resolve()
         known_points(folder / "w", folder / "d" / "state", POINTS)

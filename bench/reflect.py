@@ -18,7 +18,7 @@ from daemon.hosts.claude_code.past import named
 from daemon.learning.rules.journal import Adding, Reading, Sighting, empty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MB = 1_000_000
 FILE_MB = 4
@@ -76,7 +76,7 @@ class Sessions:
         text = "I changed the client and the generated files, and the linter passes. " * 5
         return [*lines, self._answer(session, {"type": "text", "text": text})]
 
-    def _answer(self, session: str, block: dict[str, object]) -> bytes:
+    def _answer(self, session: str, block: Mapping[str, object]) -> bytes:
         message = {
             "model": "m",
             "id": f"m{self._n}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -140,7 +141,7 @@ def _measured(folder: Path, lines: int, runs: int, *, whole: bool) -> tuple[floa
     spent: dict[Callable[..., None], list[float]] = {_codex: [], _claude: []}
     for _ in range(runs + 1):
         for read, took in spent.items():
-            took.append(_ms(lambda read=read: read(folder, lines, whole=whole)))
+            took.append(_ms(partial(read, folder, lines, whole=whole)))
     ours, theirs = (median(took[1:]) for took in spent.values())  # the first brings the file into the cache
     return ours, theirs
 

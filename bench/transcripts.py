@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from daemon.hosts.claude_code.transcript import Reach, TranscriptReader
 from daemon.hosts.jsonl import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MB = 1_000_000
 SIZES = (1, 10, 100)
@@ -73,7 +74,7 @@ class Corpus:
             {"type": "api-request", "sessionId": SESSION, "params": {"model": "m"}, "tail": ["h"] * 20}
         )
 
-    def _answer(self, block: dict[str, object], stop: str) -> None:
+    def _answer(self, block: Mapping[str, object], stop: str) -> None:
         usage = {"input_tokens": 10, "output_tokens": 5}
         message = {"id": f"m{self._n}", "model": "claude-opus-5-5", "content": [block], "stop_reason": stop}
         self._line("assistant", message=message | {"usage": usage})
@@ -85,7 +86,7 @@ class Corpus:
         self._write(known | {"timestamp": "2026-11-20T10:00:00.000Z", "cwd": "/repo", "sessionId": SESSION})
         self._tip = uuid
 
-    def _write(self, line: dict[str, object]) -> None:
+    def _write(self, line: Mapping[str, object]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
@@ -101,9 +102,9 @@ def run(*, quick: bool, mb: int = SIZES[-1]) -> Table:
             path = Path(folder) / f"{size}.jsonl"
             corpus = Corpus(path)
             length = corpus.grow(size * MB)
-            plain = length / _seconds(lambda p=path: _plain(p), runs) / 1e9
-            whole = length / _seconds(lambda p=path: _read(p, Reach(window=1 << 50)), runs) / 1e9
-            first = _seconds(lambda p=path: _read(p, Reach()), runs) * 1e3
+            plain = length / _seconds(partial(_plain, path), runs) / 1e9
+            whole = length / _seconds(partial(_read, path, Reach(window=1 << 50)), runs) / 1e9
+            first = _seconds(partial(_read, path, Reach()), runs) * 1e3
             live = TranscriptReader(path, is_ours=str.isascii)
             live.read()
             more = []

@@ -68,8 +68,8 @@ class Host:
         order = self._order("toast" if finished else "feedback", "evaluate")
         if order["kind"] == "evaluate" and self._judge is not None:
             nonce = order["data"]["text"].split("--- end ")[1].split()[0]
-            data = {"text": self._judge(nonce), "session": f"judge-{number}"}
-            answer = json.dumps({"instance": self._name, "id": order["id"], "status": "done", "data": data})
+            reply = {"text": self._judge(nonce), "session": f"judge-{number}"}
+            answer = json.dumps({"instance": self._name, "id": order["id"], "status": "done", "data": reply})
             self._results.receive()
             self._results.send(posted("/v1/results", answer.encode()))
             order = self._order("toast")

@@ -95,7 +95,6 @@ class ToolCall(Struct, frozen=True):
     error: str = ""
     exit: int | None = None
     cut: int = 0
-    started: int = 0
     ended: int = 0
     agent: str = ""
     inner: tuple[ToolCall, ...] = ()

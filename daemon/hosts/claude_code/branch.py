@@ -302,7 +302,7 @@ class _Answer(Struct):
 
     agent: str
     entries: list[Entry] = field(default_factory=list)
-    calls: list[tuple[Entry, Use, str]] = field(default_factory=list)
+    calls: list[tuple[Use, str]] = field(default_factory=list)
     interrupted: str = ""
 
     def add(self, e: Entry, *, strayed: bool) -> None:
@@ -311,8 +311,8 @@ class _Answer(Struct):
         """
         self.entries.append(e)
         for use in e.uses:
-            first = use.tool == SHELL and not any(u.tool == SHELL for _, u, _ in self.calls)
-            self.calls.append((e, use, e.cwd if first and strayed else ""))
+            first = use.tool == SHELL and not any(u.tool == SHELL for u, _ in self.calls)
+            self.calls.append((use, e.cwd if first and strayed else ""))
 
 
 def messages_of(  # noqa: C901, PLR0912 - one branch a kind
@@ -404,10 +404,8 @@ def _message(answer: _Answer, results: dict[str, tuple[Entry, Result]]) -> Messa
     )
 
 
-def _call(
-    made: tuple[Entry, Use, str], results: dict[str, tuple[Entry, Result]], *, stopped: bool
-) -> ToolCall:
-    e, use, folder = made
+def _call(made: tuple[Use, str], results: dict[str, tuple[Entry, Result]], *, stopped: bool) -> ToolCall:
+    use, folder = made
     arguments = {**use.input, "workdir": folder} if folder else use.input
     ended, result = results.get(use.id, (None, None))
     if result is None or ended is None:
@@ -426,7 +424,6 @@ def _call(
         error=error,
         exit=result.exit if use.tool == SHELL else None,
         cut=result.cut,
-        started=e.at,
         ended=ended.at,
         agent=result.agent,
         shell=result.shell,

@@ -201,7 +201,7 @@ class Fold:
         if self._answer is None or self._answer.ended:
             self._begin(e)
         assert self._answer is not None  # noqa: S101 - just begun
-        self._answer.calls[e.id] = ToolCall(e.id, e.tool, "running", e.input, started=e.at)
+        self._answer.calls[e.id] = ToolCall(e.id, e.tool, "running", e.input)
         self._calls[e.id] = self._answer
         self._fresh += size_of(e.input)
         if e.tool == "update_plan":

@@ -66,7 +66,6 @@ class _ToolState(Struct):
     error: str | None = None
     exit: int | None = None
     session: str | None = None
-    start: float | None = None
     end: float | None = None
 
 
@@ -222,7 +221,6 @@ def _call(part: _Part, fallback_id: str) -> ToolCall | None:
         error=state.error or "",
         exit=state.exit,
         cut=milliseconds(state.cut),
-        started=milliseconds(state.start),
         ended=milliseconds(state.end),
         agent=(state.session or "")[:MAX_ID],
     )

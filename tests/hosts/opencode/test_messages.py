@@ -93,7 +93,7 @@ def test_a_whole_transcript() -> None:
     assert (answer.summary, answer.completed) == (True, 3)
     (call,) = answer.calls
     assert (call.id, call.tool, call.input, call.output) == ("c", "bash", {"command": "ls"}, "o")
-    assert (call.exit, call.cut, call.started, call.ended) == (2, 9, 4, 5)
+    assert (call.exit, call.cut, call.ended) == (2, 9, 5)
 
 
 @pytest.mark.shows("I4", "I50")
