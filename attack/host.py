@@ -98,7 +98,7 @@ class Host:
         run = {"status": "completed", "input": {"command": "pytest -q"}, "output": output, "exit": code}
         given = {"filePath": "a.py", "content": "x = 1"}
         write = {"status": "completed", "input": given, "output": "ok"}
-        parts = [
+        parts: list[Json] = [
             {"type": "tool", "callID": "c1", "tool": "write", "state": write},
             {"type": "tool", "callID": "c2", "tool": "bash", "state": run},
             {"type": "text", "text": "The login page and its tests are done."},

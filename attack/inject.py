@@ -94,7 +94,7 @@ class Stream:
         if any(last - first < HOUR_MS for first, last in zip(self.sent, self.sent[most:], strict=False)):
             found.append(f"more than {most} feedbacks in an hour")
         rows = self.sim.daemon.db.read("SELECT turn, state FROM verdicts WHERE session = ?", (self.session,))
-        states = dict(rows)
+        states: dict[str, str] = dict(rows)
         found += [f"turn {t} has no verdict" for t in self.turns if t not in states]
         found += [f"turn {t} is {states[t]}" for t in self.turns if states.get(t, "stopped") not in KEPT]
         return found

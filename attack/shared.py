@@ -53,9 +53,10 @@ def run(steps: int, seed: int, deadline: Deadline) -> Outcome:
             git.mkdir(exist_ok=True)
             (git / "HEAD").write_text("ref: refs/heads/main\n")
             (git / "config").write_text('[remote "origin"]\n\turl = git@host:acme/parser.git\n')
-            on = {"ENABLED": "true", "AT_PROMPT": "true", "PROMPT_MS": "5000", "ACTION_MS": "5000"}
-            env = {f"REFLECTD_MEMORY_{name}": value for name, value in on.items()}
-            daemon = Daemon(box, REFLECTD_STORE_URL_FILE=str(url_file), REFLECTD_EMBED_PROVIDER="none", **env)
+            memory = {"REFLECTD_MEMORY_ENABLED": "true", "REFLECTD_MEMORY_PROMPT_MS": "5000"}
+            daemon = Daemon(
+                box, REFLECTD_STORE_URL_FILE=str(url_file), REFLECTD_EMBED_PROVIDER="none", **memory
+            )
             with daemon:
                 database = url_file.read_text().partition("?")[0].rpartition("/")[2]
                 asyncio.run(_attacked(found, daemon, box, server, database, random.Random(seed), deadline))

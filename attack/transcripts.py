@@ -21,7 +21,7 @@ from daemon.files.prompts import read_layer
 from daemon.hosts.claude_code.transcript import TranscriptReader, with_sub_agents
 from daemon.hosts.opencode.messages import parse_transcript
 from daemon.llm.offline import OfflineProvider
-from daemon.replay.cases import load, of_transcript, replay
+from daemon.replay.cases import Loaded, load, of_transcript, replay
 from harness.machine.sandbox import REPO
 
 HANG_S = 60.0
@@ -99,6 +99,7 @@ def look(seed: int, number: int, folder: Path) -> None:
     path = rng.choice(sources())
     data = mutated(path, rng)
     templates = read_layer(paths.shipped("prompts")).texts
+    work: list[Callable[[], Loaded]] = []
     if path.suffix == ".jsonl":
         file = folder / f"{number}.jsonl"
         file.write_bytes(data)
@@ -114,8 +115,6 @@ def look(seed: int, number: int, folder: Path) -> None:
             body = rng.choice(MUTATIONS)(body, rng) or b"{}"
         read = parse_transcript(body, is_ours=lambda _: False, session="s")
         work = [lambda: of_transcript(read, path.name, lambda _: templates)]
-    else:
-        work = []
     work.append(lambda: load(data, path.name, lambda _: templates))
     for each in work:
         try:
