@@ -295,6 +295,8 @@ def _learning(status: Json) -> list[Row]:
     ]
     waits = book.get("over_limit") or memory.get("over_limit")
     over = " · over spend.learning_percent: it waits" if waits else ""
+    if not over and status["features"].get("lessons", {}).get("over_limit"):
+        over = " · over spend.learning_percent: the newest task got no lesson"
     if not over and found.get("waits"):
         over = f" · it waits: {short(found['waits'], 120)}"
     return [("learns", f"{', '.join(said) or 'nothing yet'}{over}")]

@@ -43,6 +43,9 @@ HEADINGS: Final = {
     "point": "points: what works here",
     "lesson": "lessons: what to do differently next time",
 }
+UNCHOSEN: Final = (
+    "the newest task got no lesson: choosing one would have cost more than spend.learning_percent"
+)
 CODES: Final = """exit codes: 0 done, or nothing to do; 1 not available, or you said no; 2 wrong arguments,
 no such thing, no terminal, or a file that can't be used"""
 EPILOGS: Final = {
@@ -200,12 +203,12 @@ class About(Struct, frozen=True):
             if not self.get("memory/stats")["chooses"]:
                 self.learned.without_model()
 
-    def is_over_limit(self) -> bool:
-        """Says whether learning waits for money, as far as a daemon knows."""
+    def over_limit(self) -> set[str]:
+        """The features whose last question would have cost too much, as far as a daemon knows."""
         with suppress(Unavailable):
-            features = request(find_socket(self.where), "GET", "/v1/status")["features"].values()
-            return any(isinstance(told, dict) and told.get("over_limit") for told in features)
-        return False
+            features = request(find_socket(self.where), "GET", "/v1/status")["features"].items()
+            return {name for name, told in features if told.get("over_limit")}
+        return set()
 
     def listing(self) -> list[Record]:
         """Everything of this kind. Raises ``UserError``."""
@@ -243,6 +246,8 @@ def listed(args: argparse.Namespace) -> int:
     hidden = sum(r.state == "dismissed" for r in found) if not (args.all or args.waiting) else 0
     if not wanted:
         lines += paint.row("  ", _nothing(about, hidden))
+    if any(r.kind == "lesson" and r.state == "in use" for r in wanted) and "lessons" in about.over_limit():
+        lines += ["", *paint.row("  ", UNCHOSEN)]
     if hidden:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
     for problem in problems:
@@ -259,7 +264,7 @@ def _nothing(about: About, hidden: int) -> str:
     learns = about.settings.memory.enabled if about.kind == "lesson" else about.settings.playbook.enabled
     if learns or (about.kind == "" and about.settings.memory.enabled):
         comes = "a session is looked back on when it is over, or after an hour of silence"
-        if about.is_over_limit():
+        if about.over_limit():
             comes = "looking back waits: it costs at most spend.learning_percent of what judging cost"
     else:
         comes = "`reflectd setup --learning on` lets it learn"

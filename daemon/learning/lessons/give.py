@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
@@ -60,6 +60,7 @@ class GiveLessons(Feature):
         super().__init__(parts)
         self._world, self._asking, self._store = parts.world, parts.asking, Episodes(parts.world.db)
         self._chosen: OrderedDict[str, list[Offer]] = OrderedDict()  # for the newest task of a session
+        self._over_limit = False  # the newest question, which nobody was asked
 
     async def for_task(
         self, project: str, text: str, given: Collection[str] = (), directory: str = ""
@@ -96,6 +97,10 @@ class GiveLessons(Feature):
         """A session that ends is given nothing more."""
         if self._world.settings.memory.enabled and isinstance(event, ev.SessionEnded | ev.SessionDeleted):
             self._drop(after)
+
+    def status(self) -> Mapping[str, Any]:
+        """``over_limit`` when the question about the newest task would have cost too much."""
+        return {"over_limit": True} if self._over_limit else {}
 
     def prune(self, now_ms: int) -> Sequence[Statement]:  # noqa: ARG002 - the seam
         """The marks of sessions that ended without a word go."""
@@ -164,6 +169,7 @@ class GiveLessons(Feature):
                 return []
             question = which_lessons(moment.text, found, moment.model)
             answer = await self._asking.ask(question, s, ANSWER_S)
+            self._over_limit = answer.limit is not None
         except ReflectdError as e:
             world.log.info("no lessons", session=s.id, error=str(e))
             return []

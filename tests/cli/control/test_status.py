@@ -73,6 +73,8 @@ def test_status_says_what_learning_waits_for() -> None:
     assert "3 turns lapsed for want of money or a model · over spend.learning_percent" in text
     alone = " ".join(said(memory={"unproven": 2, "over_limit": True}).split())
     assert "learns 2 lessons that nothing proves (`reflectd learned approve`) · over spend" in alone
+    unchosen = " ".join(said(memory={"unproven": 0}, lessons={"over_limit": True}).split())
+    assert "learns nothing yet · over spend.learning_percent: the newest task got no lesson" in unchosen
 
 
 def test_status_says_quietly_that_a_mod_is_missing(box: Sandbox) -> None:

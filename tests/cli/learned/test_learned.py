@@ -26,6 +26,7 @@ from harness.machine.sandbox import Sandbox
 from harness.machine.waiting import wait_until
 from tests.cli.reflect.person import at_a_terminal
 from tests.learning.playbook.books import book, point
+from tests.support.hosts.wire import WireHost, send
 from tests.support.machine.command_line import reflectd, said
 from tests.support.reflecting import LINT, learned, rules_file, said_before
 
@@ -187,6 +188,25 @@ def test_looking_back_that_waits_for_money_says_so(box: Sandbox) -> None:
     told = "looking back waits: it costs at most spend.learning_percent of what judging cost"
     with Daemon(box, **env) as daemon:
         wait_until(lambda: told in run(box, "learned", **env), "the limit in the list", daemon.log)
+
+
+def test_a_task_that_got_no_lesson_for_want_of_money_says_so(box: Sandbox) -> None:
+    """There is a lesson, and the limit of learning does not allow the question which one fits."""
+    env = ON | {"REFLECTD_JUDGE_PROVIDER": "anthropic", "ANTHROPIC_API_KEY": "k"}
+    env["REFLECTD_SPEND_LEARNING_PERCENT"] = "0"
+    unchosen = "the newest task got no lesson: choosing one would have cost more"
+    with Daemon(box, **env), WireHost(box.socket, box.project) as host:
+        yes(box, "learned", "add", "--kind", "lesson", "--task", TASK, LESSON, answers=())
+        assert unchosen not in run(box, "learned", **env)
+        host.send(host.turn("ses_1"))
+        question = {
+            "instance": host.instance,
+            "what": "lessons",
+            "data": {"sessionID": "ses_1", "text": TASK},
+        }
+        assert json.loads(send(box.socket, "POST", "/v1/ask", question).body)["text"] == ""
+        wait_until(lambda: unchosen in run(box, "learned", **env), "the reason in the list")
+        assert "the newest task got no lesson" in run(box, "status", **env)
 
 
 def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:

@@ -162,6 +162,7 @@ async def test_without_money_nothing_is_asked(tmp_path: Path) -> None:
     await site.knows()
     assert await site.asked(await site.session(), TASK) == ""
     assert site.questions() == []
+    assert site.sim.daemon.status.status()["features"]["lessons"] == {"over_limit": True}
     await site.sim.stop()
 
 
