@@ -121,14 +121,9 @@ class Daemon:
         tasks = Tasks(self._log)
         self._tasks = tasks.running
         self.db = Database(where.database, self.clock.now_ms)
-        aside = self.db.opened.aside
-        if aside is not None:
+        if self.db.aside is not None:
             self._log.error(
-                "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
-            )
-        for table, rows in self.db.opened.rows.items():
-            self._log.error(
-                "damaged rows of the database are kept aside, in its table unreadable", table=table, rows=rows
+                "the database was corrupt; it is kept aside and a new one begun", aside=str(self.db.aside)
             )
         self._settings_folder = paths.config_file(os.environ).parent
         trust = Trust(where.state_dir / TRUST_FILE, self.clock)

@@ -1,18 +1,20 @@
-"""The one SQLite file: groups, failures, corruption, another version (real files, real threads)."""
+"""The one SQLite file: groups, failures, corruption, another version, syncs (real files, real threads)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.store.db import Database
-from daemon.store.migrations import MIGRATIONS
+from daemon.store.db import MIGRATIONS, Database, migrate
 
 NOW = 1_700_000_000_000
 INSERT = "INSERT INTO instances (id, seq, updated) VALUES (?, ?, ?)"
@@ -131,7 +133,7 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
     }[kind]
     path.write_bytes(bad)
     db = opened(path)
-    aside = db.opened.aside
+    aside = db.aside
     assert aside == tmp_path / f"db.corrupt-{NOW}"
     assert aside.read_bytes() == bad
     assert names(db) == set()
@@ -139,35 +141,58 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
     db.close()
 
 
+FUTURE = (*MIGRATIONS, "CREATE TABLE future (id INTEGER)")
+
+
+def started(path: Path, migrations: tuple[str, ...]) -> int:
+    """A start of a reflectd with these migrations: how many rows it finds."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as c:
+        migrate(c, path, migrations)
+        return int(c.execute("SELECT count(*) FROM instances").fetchone()[0])
+
+
+@contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    """As a full disk or quota, for this process."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.mark.shows("I43")
-async def test_a_newer_version_is_not_touched(tmp_path: Path) -> None:
-    """A file of a newer reflectd is refused with words, and stays as it is, byte for byte."""
-    path = tmp_path / "db"
-    await filled(path)
-    with sqlite3.connect(path) as c:
-        c.execute("INSERT INTO migrations (name) VALUES ('9999_from_the_future')")
-    c.close()
-    before = path.read_bytes()
-    with pytest.raises(UserError, match="9999_from_the_future"):
+async def test_an_upgrade_and_the_way_back(tmp_path: Path) -> None:
+    """A full disk stops an upgrade and changes nothing. With room the database is copied (0600), then
+    changed. The older version refuses the newer database, which stays as it is, and names the copy, with which
+    it works as before. A migration that fails leaves the database as it was.
+    """
+    path, copy = tmp_path / "db", tmp_path / f"db.version-{len(MIGRATIONS)}"
+    good = await filled(path)
+    with no_file_grows_beyond(100_000), pytest.raises(UserError, match="could not be copied before its up"):
+        started(path, FUTURE)
+    assert (path.read_bytes(), copy.exists()) == (good, False)
+    with pytest.raises(sqlite3.OperationalError):
+        started(path, (*MIGRATIONS, "CREATE TABLE first (id); CREATE TABLE sessions (id)"))
+    with closing(sqlite3.connect(path)) as c:
+        assert c.execute("SELECT name FROM sqlite_schema WHERE name = 'first'").fetchall() == []
+    assert started(path, FUTURE) == 3_000
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    newer = path.read_bytes()
+    with pytest.raises(UserError) as refused:
         opened(path)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("db.")] == []
-
-
-async def test_an_older_version_is_brought_up(tmp_path: Path) -> None:
-    """Named migrations: the oldest schema opens with all of today's tables, and its rows are kept."""
-    path = tmp_path / "db"
-    with sqlite3.connect(path) as c:
-        c.execute("CREATE TABLE migrations (name TEXT PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)")
-        for statement in MIGRATIONS[0][1]:
-            c.execute(statement)
-        c.execute("INSERT INTO migrations (name) VALUES (?)", (MIGRATIONS[0][0],))
-        c.execute(INSERT, ("old", 7, NOW))
-    c.close()
+    for part in ("newer reflectd", f"go back to {copy.name}", "-wal", "docs/upgrade.md"):
+        assert part in str(refused.value)
+    assert path.read_bytes() == newer
+    copy.replace(path)
     db = opened(path)
-    assert db.read("SELECT seq FROM instances WHERE id = 'old'") == [(7,)]
-    assert {n for (n,) in db.read("SELECT name FROM migrations")} == {n for n, _ in MIGRATIONS}
+    assert len(names(db)) == 3_000
     db.close()
+    assert started(path, FUTURE) == 3_000
+    copy.unlink()
+    with pytest.raises(UserError, match=r"set daemon\.state_dir"):
+        opened(path)
 
 
 async def test_locked_by_another(tmp_path: Path) -> None:

@@ -54,21 +54,6 @@ async def test_nobody_else_waits_for_a_sync(tmp_path: Path) -> None:
     db.close()
 
 
-async def test_those_who_wait_share_a_sync(tmp_path: Path) -> None:
-    """A sync counts for what was committed before it began; those that come meanwhile share the next one."""
-    disk = Disk()
-    db = Database(tmp_path / "db", lambda: NOW, disk.sync)
-    first = asyncio.ensure_future(put(db, "first", durable=True))
-    await asyncio.to_thread(disk.begun.wait, 60)
-    others = [asyncio.ensure_future(put(db, f"other{n}", durable=True)) for n in range(20)]
-    await put(db, "last")  # by now all of them are committed, and ask
-    await asyncio.sleep(0)
-    disk.goes_on.set()
-    assert await asyncio.gather(first, *others) == [1] * 21
-    assert len(disk.inodes) == 2
-    db.close()
-
-
 async def test_a_disk_that_refuses_a_sync(tmp_path: Path) -> None:
     """Whoever needed the sync is told, others are not, and the next one may work again."""
     disk = Disk()
