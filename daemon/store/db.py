@@ -1,9 +1,9 @@
 """One SQLite file, written by one thread with group commit (design/architecture.md).
 
 Owns the connections and the threads; knows no table. WAL, and no disk sync on the host's path: decisions,
-which must survive a power cut, are synced after their commit and beside the writer. A job that fails is rolled
-back alone and its caller gets ``Unavailable``; the others of its group are committed. A corrupt database is
-kept aside and a new one is begun (I43): ``aside`` names it.
+which must survive a power cut, are synced after their commit and beside the writer. A job that fails is
+rolled back alone and its caller gets ``Unavailable``; the others of its group are committed. A corrupt
+database is kept aside and a new one is begun (I43).
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ Statement = tuple[str, Sequence[Row]]
 """SQL and the rows to run it with (``executemany``)."""
 
 MIGRATIONS: Final[tuple[str, ...]] = (Path(__file__).with_name("schema.sql").read_text("utf-8"),)
-"""SQL scripts. A database has run the first so many, its ``user_version``. Add to the end; never edit one that
-has shipped.
-"""
+"""SQL scripts. A database has run the first ``user_version`` of them. Never edit one that has shipped."""
 GROUP: Final = 512
 CORRUPT: Final = ("malformed", "not a database", "corrupt", "disk image")
 COMMITS: Final = 200

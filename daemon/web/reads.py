@@ -5,8 +5,6 @@ answers.
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,12 +18,12 @@ from ..engine.feature import Features
 from ..engine.intake import Intake
 from ..engine.status import StatusReport
 from ..log import Logger
-from ..paths import MODULE, Paths
+from ..paths import Paths
 from ..store.retention import DAY_MS
 from ..store.verdicts import ALWAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ..store.ledger import By
 
@@ -132,13 +130,8 @@ async def history(source: Source, query: Mapping[str, str]) -> Json | None:
     (the place where the page before ended).
     """
     project, day, session = (query.get(name, "") for name in ("project", "day", "session"))
-    projects = await source.status.folders()
-    like = _like(project, projects)
-    if len(like) == 1:
-        project, like = like[0], []
-    page: Json = {"project": project, "day": day, "session": session, "like": like, "projects": projects}
     if project and not project.startswith("/"):
-        return {**page, "place": project, "days": [], "next": None, "first": None}
+        raise BadReply("a project is named by its whole folder")
     since, until = _day(day)
     where = {"session": session, "directory": project, "after": query.get("before", "")}
     judged = await source.status.history(**where, since=since, until=until, limit=PAGE)
@@ -146,21 +139,15 @@ async def history(source: Source, query: Mapping[str, str]) -> Json | None:
         return None
     kept = {name: value for name, value in (("project", project), ("day", day)) if value}
     return {
-        **page,
+        "project": project,
+        "day": day,
+        "session": session,
+        "projects": await source.status.folders(),
         "place": judged["directory"],
         "days": _by_day([_session(s) for s in judged["sessions"]]),
         "next": {**kept, "before": judged["next"]} if judged["next"] else None,
         "first": kept if query.get("before") else None,
     }
-
-
-def _like(typed: str, projects: Sequence[str]) -> list[str]:
-    """The folders that a part of a name means: those of that name, else all whose name contains it."""
-    if not typed or typed.startswith("/"):
-        return []
-    said = typed.strip().lower()
-    names = [(folder, folder.rpartition("/")[2].lower()) for folder in projects]
-    return [f for f, name in names if name == said] or [f for f, name in names if said in name]
 
 
 def _day(day: str) -> tuple[int, int]:
@@ -224,8 +211,8 @@ TABLES: Final[tuple[tuple[By, str], ...]] = (
 
 
 async def cost(source: Source, _: Mapping[str, str]) -> Json:
-    """Sums of today and of 30 days, tables, and the numbers of the chart. Amounts in several currencies are
-    never added up, and an unknown price is unknown, not 0.
+    """Sums of today and of 30 days, and tables. ``bar``: a day's part of the dearest day. Amounts in several
+    currencies are never added up, and an unknown price is unknown, not 0.
     """
     status = source.status.status()
     moment = datetime.fromtimestamp(source.clock.now_ms() / 1000).astimezone()
@@ -238,14 +225,9 @@ async def cost(source: Source, _: Mapping[str, str]) -> Json:
         source.status.groups(since, GROUPS, [by for by, _ in TABLES]),
     )
     amounts = {g["name"]: g for g in by_day["groups"]}
-    spent, tokens = (
-        [(day, float(amounts.get(day, {}).get(name) or 0)) for day in days]
-        for name in ("cost", "unpriced_tokens")
-    )
-    priced = any(amount for _, amount in spent) or not any(number for _, number in tokens)
-    unit = "USD" if priced else "tokens at an unknown price"
-    limits = status["limits"]
-    cap = limits["cents_per_day"] / 100 if priced else 0.0
+    pace = sum(amounts[day]["cost"] or 0 for day in days[-PACE_DAYS:] if day in amounts) / PACE_DAYS
+    unit = "cost" if by_day["sums"]["cost"] else "unpriced_tokens"
+    most = max((g[unit] or 0 for g in amounts.values()), default=0)
     return {
         "today": of_today["sums"],
         "agent_today": of_today["agent"],
@@ -253,139 +235,37 @@ async def cost(source: Source, _: Mapping[str, str]) -> Json:
         "agent": by_day["agent"],
         "spent": status["spent_today"],
         "asked": status["asked_today"],
-        "limits": limits,
+        "limits": status["limits"],
         "month_limit": MONTH_EUR,
         "month": status["month"],
-        "pace": sum(amount for _, amount in spent[-PACE_DAYS:]) / PACE_DAYS,
+        "pace": pace,
         "pace_days": PACE_DAYS,
         "days": DAYS,
-        "chart": chart(spent if priced else tokens, unit, cap),
-        "unit": unit,
-        "by_day": [amounts[day] for day in reversed(days) if day in amounts],
+        "by_day": [
+            {**amounts[day], "bar": (amounts[day][unit] or 0) / (most or 1)}
+            for day in reversed(days)
+            if day in amounts
+        ],
         "tables": [{"title": title, "by": by, "groups": groups[by]} for by, title in TABLES],
     }
 
 
-WIDTH: Final = 720.0
-HEIGHT: Final = 180.0
-LEFT: Final = 52.0
-RIGHT: Final = 14.0
-BELOW: Final = 22.0
-TOP: Final = 10.0
-MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_STEPS: Final = (1, 2, 2.5, 5, 10)
-
-
-def chart(days: Sequence[tuple[str, float]], unit: str, cap: float = 0.0) -> Json:
-    """The numbers of a chart, which a template draws as SVG: ``bars``, ``lines`` (where a line of the scale
-    is, and its number), and ``cap``: where the limit is, None when it is not in the picture. ``days``: name
-    (``2026-05-31``) and amount, oldest first.
-    """
-    most = max([amount for _, amount in days], default=0.0)
-    if 0 < cap < 4 * most:  # a limit far above all days would flatten them
-        most = max(most, cap)
-    top = _round_up(most)
-    step = (WIDTH - LEFT - RIGHT) / max(1, len(days))
-
-    def y(amount: float) -> float:
-        return round(TOP + HEIGHT * (1 - amount / top), 1)
-
-    bars = [
-        {
-            "x": round(LEFT + i * step + step * 0.15, 1),
-            "y": y(amount),
-            "width": round(step * 0.7, 1),
-            "height": round(HEIGHT + TOP - y(amount), 1),
-            "label": f"{int(day[8:10])} {MONTHS[int(day[5:7]) - 1]}" if (len(days) - 1 - i) % 7 == 0 else "",
-            "said": f"{day}: {_amount(amount)} {unit}",
-        }
-        for i, (day, amount) in enumerate(days)
-    ]
-    return {
-        "bars": bars,
-        "lines": [(y(top * part), _amount(top * part)) for part in (0.0, 0.5, 1.0)],
-        "cap": y(cap) if 0 < cap <= top else None,
-        "width": WIDTH,
-        "height": HEIGHT + BELOW + TOP,
-        "left": LEFT,
-        "floor": HEIGHT + TOP,
-    }
-
-
-def _round_up(most: float) -> float:
-    """The least round number that is not below it."""
-    if most <= 0:
-        return 1.0
-    power = 10.0 ** (len(f"{int(most)}") - 1) if most >= 1 else 0.0001
-    while power * 10 < most:
-        power *= 10
-    return next(power * step for step in _STEPS if power * step >= most)
-
-
-def _amount(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.4f}".rstrip("0").rstrip(".") or "0"
-
-
 # --- Health: what does not work right now, and what waits ---------------------------------------------------
 
-LONGEST_S: Final = 60.0
-WHY_CHARS: Final = 500
-LOOKS: Final = {"ok": "good", "warn": "warn", "fail": "bad"}
 OF_STATUS: Final = ("faults", "judges", "filing", "upgrade", "standstill", "keys_unused", "instances", "off")
 OF_DAEMON: Final = (
     *("version", "pid", "started_at", "rss_mb", "mode", "socket", "state_dir", "events", "sessions"),
 )
-_alone: Final = asyncio.Lock()
 
 
-async def health(source: Source, query: Mapping[str, str]) -> Json:
-    """Faults, providers, useless replies, jobs, hosts, and the daemon. ``doctor``: run that, too."""
-    checks = await doctor(source.paths) if query.get("doctor") == "1" else None
+async def health(source: Source, _: Mapping[str, str]) -> Json:
+    """Faults, providers, useless replies, jobs, hosts, and the daemon."""
     status = source.status.status()
     return {
         **{name: status[name] for name in OF_STATUS},
-        "doctor": checks,
         "down": status["providers_down"],
         "dead": status["dead_letters"],
         "jobs": {kind: n for kind, n in status["jobs"].items() if n},
         "daemon": {name: status[name] for name in OF_DAEMON},
         "verdicts": status["verdicts"],
     }
-
-
-async def doctor(paths: Paths, longest_s: float = LONGEST_S) -> Json:
-    """``reflectd doctor``, run beside the daemon and in its environment: it starts programs and looks at
-    files of the hosts. ``checks``: name, outcome, text and mend of each; ``problem``: why there are none. One
-    at a time.
-    """
-    flags = ("--state-dir", str(paths.state_dir), "--socket", str(paths.socket), "--json")
-    command = (sys.executable, *(("-P",) if sys.flags.safe_path else ()), "-m", MODULE, "doctor", *flags)
-    async with _alone:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=paths.state_dir,  # not a project, whose files Python would import
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as e:
-            return {"checks": [], "problem": f"{sys.executable} can't be run: {e.strerror}"}
-        try:
-            async with asyncio.timeout(longest_s):
-                out, err = await process.communicate()
-        except TimeoutError:
-            return {"checks": [], "problem": f"reflectd doctor did not end within {longest_s:g} s"}
-        finally:
-            if process.returncode is None:  # also when the daemon ends, or the person goes away
-                process.kill()
-                await process.wait()
-    try:
-        checks = [
-            {name: str(c.get(name) or "") for name in ("name", "text", "mend", "outcome")}
-            for c in json.loads(out)["checks"]
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        said = err.decode("utf-8", "replace")[:WHY_CHARS]
-        return {"checks": [], "problem": f"reflectd doctor said: {said}"}
-    return {"checks": [c | {"looks": LOOKS.get(c["outcome"], "warn")} for c in checks], "problem": ""}

@@ -165,8 +165,8 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
 @pytest.mark.shows("I43")
 async def test_an_upgrade_and_the_way_back(tmp_path: Path) -> None:
     """A full disk stops an upgrade and changes nothing. With room the database is copied (0600), then
-    changed. The older version refuses the newer database, which stays as it is, and names the copy, with which
-    it works as before. A migration that fails leaves the database as it was.
+    changed. The older version refuses the newer database, which stays as it is, and names the copy, with
+    which it works as before. A migration that fails leaves the database as it was.
     """
     path, copy = tmp_path / "db", tmp_path / f"db.version-{len(MIGRATIONS)}"
     good = await filled(path)
