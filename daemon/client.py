@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,44 +27,13 @@ LINE_BYTES = 16 * 1024 * 1024
 MAX_ROUTE = 8_000  # characters; the daemon's server refuses a longer line, and may hang up before it is sent
 
 
-class _Socket(socket.socket):
-    """A socket on which waiting also ends when something can be read from ``wake``.
-
-    Python runs a signal's handler between two instructions. A signal that comes just before the wait does not
-    end the wait, so its handler would run only when the daemon sends something: up to 15 s after Ctrl-C.
-    """
-
-    wake: socket.socket | None = None
-
-    def recv_into(self, *args: Any, **kwargs: Any) -> int:  # noqa: ANN401 - as the class above has it
-        if self.wake is not None:
-            self._wait(self.wake)
-        return super().recv_into(*args, **kwargs)
-
-    def _wait(self, wake: socket.socket) -> None:
-        """Until the daemon sent something. An error of a handler ends it."""
-        poll, timeout = select.poll(), self.gettimeout()
-        for end in (self, wake):
-            poll.register(end, select.POLLIN)
-        while True:
-            found = dict(poll.poll(None if timeout is None else timeout * 1000))
-            if not found:
-                raise TimeoutError("timed out")
-            if wake.fileno() in found:
-                wake.recv(4096)
-            if self.fileno() in found:
-                return
-
-
 class _Connection(HTTPConnection):
-    def __init__(self, path: Path, timeout: float, wake: socket.socket | None = None) -> None:
+    def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("reflectd", timeout=timeout)
         self._path = path
-        self._wake = wake
 
     def connect(self) -> None:
-        self.sock = connected = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connected.wake = self._wake
+        self.sock = connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connected.settimeout(self.timeout)
         for place in (self._path.parent, self._path):
             check_private(place, place.stat())
@@ -102,14 +70,14 @@ def _absent(path: Path, e: OSError | HTTPException) -> Unavailable:
     )
 
 
-def stream(path: Path, route: str, timeout_s: float = STREAM_S, wake: socket.socket | None = None) -> Stream:
+def stream(path: Path, route: str, timeout_s: float = STREAM_S) -> Stream:
     """Yield the objects of an endless NDJSON answer as they come, and None for each heartbeat.
 
-    Ends when the daemon ends the answer. ``wake`` is the other end of the process's ``set_wakeup_fd``; with
-    it a signal is handled at once. Raises ``Unavailable`` when no daemon answers, when the daemon serves too
-    many streams already, and when nothing comes for ``timeout_s``; ``UserError`` when the daemon refuses.
+    Ends when the daemon ends the answer. Raises ``Unavailable`` when no daemon answers, when the daemon
+    serves too many streams already, and when nothing comes for ``timeout_s``; ``UserError`` when the daemon
+    refuses.
     """
-    connection = _Connection(path, timeout_s, wake)
+    connection = _Connection(path, timeout_s)
     try:
         connection.request("GET", route)
         response = connection.getresponse()

@@ -17,8 +17,6 @@ Keys of APIs are in ``keys``.
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -33,6 +31,7 @@ from .core.settings import (
     settings_table,
     toml,
 )
+from .files.safe import read_text
 from .redact import redact_head
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ __all__ = [
     "load",
     "load_project",
     "named",
-    "read_text",
     "settings_table",
     "tighten",
     "value_of",
@@ -93,7 +91,7 @@ def load(
     list, and those settings stay as they would be without them.
     """
     try:
-        text = read_text(config_file, FILE_LIMIT)
+        text = read_text(config_file, FILE_LIMIT) or ""
     except (OSError, ValueError) as error:
         problem = f"{config_file} can't be read: {words(error)}"
         if left_out is None:
@@ -110,7 +108,7 @@ def digests(config_file: Path) -> dict[str, str]:
     from hashlib import sha256
 
     try:
-        leaves = dict(_leaves(_parse(read_text(config_file, FILE_LIMIT))))
+        leaves = dict(_leaves(_parse(read_text(config_file, FILE_LIMIT) or "")))
     except (OSError, ValueError) as error:
         leaves = {str(config_file): str(error)}
     return {_shown(key): sha256(repr(value).encode()).hexdigest()[:12] for key, value in leaves.items()}
@@ -175,7 +173,7 @@ def load_project(base: Settings, directory: Path) -> tuple[Settings, list[str]]:
 
 def read_project(directory: Path) -> str:
     """The text of the project's file, "" when it has none. Raises ``OSError`` and ``ValueError``."""
-    return read_text(directory / PROJECT_FILE, PROJECT_LIMIT)
+    return read_text(directory / PROJECT_FILE, PROJECT_LIMIT) or ""
 
 
 def project_command(directory: Path) -> str:
@@ -308,25 +306,6 @@ def _observe(base: Settings, problem: str, name: str = PROJECT_FILE) -> tuple[Se
 def _get(settings: Settings, key: str) -> Any:  # noqa: ANN401 - one of Value, as the field says
     section, _, name = key.rpartition(".")
     return getattr(getattr(settings, section) if section else settings, name)
-
-
-def read_text(path: Path, limit: int) -> str:
-    """The text of a file of settings or of a key, "" when there is none. In a clone it may be a FIFO or hold
-    2 GB.
-
-    Raises ``OSError`` and ``ValueError``.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("it is not a regular file")
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise ValueError(f"it is larger than {limit} bytes")
-    return raw.decode("utf-8")
 
 
 def _parse(text: str) -> dict[str, object]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .config import read_text
 from .core.errors import UserError, words
 from .core.settings import SETTINGS
+from .files.safe import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +126,7 @@ def _access(
 def _in_file(setting: str, name: str) -> str:
     path = Path(name).expanduser()
     try:
-        found = read_text(path, KEY_LIMIT).strip()
+        found = (read_text(path, KEY_LIMIT) or "").strip()
     except (OSError, ValueError) as error:
         raise UserError(f"{setting}: {path} can't be read: {words(error)}") from None
     if not found:

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import os
 import re
-import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
@@ -24,6 +23,8 @@ with without("rich"):  # structlog would load it to draw tracebacks in colour, w
     import structlog
     from structlog.typing import FilteringBoundLogger
 
+from .core.errors import Unavailable
+from .files.safe import write_atomic
 from .redact import is_secret_name, mark, redact, redact_head, redact_tail, redact_value
 
 if TYPE_CHECKING:
@@ -90,27 +91,16 @@ def save_diagnostic(directory: Path, name: str, text: str) -> Path | None:
     Returns the file, None when it can't be written. A second text under the same name replaces the first.
     """
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "reply"
+    path = directory / f"{safe}.txt"
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".")  # 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(_cut(text, DIAGNOSTIC_CHARS))
-            path = directory / f"{safe}.txt"
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        _keep_newest(directory)
-    except OSError:
+        write_atomic(path, _cut(text, DIAGNOSTIC_CHARS).encode("utf-8", "backslashreplace"), durable=False)
+        kept = sorted(directory.glob("*.txt"), key=lambda p: p.stat().st_mtime_ns, reverse=True)
+        for old in kept[DIAGNOSTICS:]:
+            old.unlink(missing_ok=True)
+    except (OSError, Unavailable):
         return None
     return path
-
-
-def _keep_newest(directory: Path) -> None:
-    kept = sorted(directory.glob("*.txt"), key=lambda p: p.stat().st_mtime_ns, reverse=True)
-    for old in kept[DIAGNOSTICS:]:
-        old.unlink(missing_ok=True)
 
 
 class _Forward(logging.Handler):

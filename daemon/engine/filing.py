@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..core.errors import Unavailable
 from ..core.verdict import Verdict
-from ..files.verdict import Judging, Stalled, VerdictFiles, verdict_object
+from ..files.verdict import Judging, VerdictFiles, verdict_object
 from ..store import outbox, verdicts
 from .threads import on_disk
 from .world import DATABASE, World
@@ -41,7 +41,6 @@ READ_MS: Final = 2_000  # whoever waited for an alias has read it by then
 SHORT: Final = 8
 RETRY_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 300.0
-_KINDS: Final[dict[type, Kind]] = {Judging: "judging", Stalled: "stuck"}
 
 
 class _Piece(Struct, frozen=True):
@@ -78,12 +77,11 @@ class Filing:
         self._retry_at = 0.0
         self._pause_s = RETRY_S
 
-    def begun(self, turn: Judging | Stalled, directory: str) -> None:
+    def begun(self, turn: Judging, directory: str) -> None:
         """The turn is being judged, or its agent seems stuck."""
         self._publish(turn, directory)
         self._fresh.pop(turn.session, None)
-        write = self._files.judging if isinstance(turn, Judging) else self._files.stalled
-        self._put(directory, turn.session, "", _Piece(partial(write, turn, directory)))  # type: ignore[arg-type]
+        self._put(directory, turn.session, "", _Piece(partial(self._files.begun, turn, directory)))
 
     def final(self, verdict: Verdict, directory: str) -> None:
         """The final verdict; marked as filed once it is on disk."""
@@ -106,14 +104,15 @@ class Filing:
         write = partial(self._files.final, verdict, directory, collides=self.collides(verdict.session))
         self._put(directory, verdict.session, "", _Piece(write, verdict), urgent=urgent)
 
-    def _publish(self, v: Verdict | Judging | Stalled, directory: str) -> None:
+    def _publish(self, v: Verdict | Judging, directory: str) -> None:
         """For those who watch, before the file is written."""
         stream = self._world.stream
         if stream.watched:
             s = self._world.sessions.get(v.session)
             sent = isinstance(v, Verdict) and v.will_prompt
             more = {"title": s.title if s is not None else "", "directory": directory, "feedback_sent": sent}
-            stream.publish(_KINDS.get(type(v), "verdict"), verdict_object(v) | more | {"at": v.at})
+            kind: Kind = "verdict" if isinstance(v, Verdict) else v.state
+            stream.publish(kind, verdict_object(v) | more | {"at": v.at})
 
     def outdated(self, session: str) -> None:
         """A new task began: the verdict of the old one must not look fresh to its readers (I22)."""

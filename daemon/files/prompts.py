@@ -310,7 +310,7 @@ def command_place(directory: str | Path) -> Path:
 
 APPEARS_S = 2.0  # how often to look whether the folder is there
 STEP_MS = 200  # how long to wait for the rest of an edit; also how long the thread outlives a cancellation
-LOOK_MS = 2_000  # how often to look whether the folder is still the same one
+LOOK_MS = 2_000  # how often to look whether the folder is still there
 
 
 async def watch(folder: Path, on_change: Callable[[], None], appears_s: float = APPEARS_S) -> None:
@@ -322,45 +322,36 @@ async def watch(folder: Path, on_change: Callable[[], None], appears_s: float = 
     or more to load. So the library is imported in a thread, and only when the folder exists. Raises
     ``Unavailable`` when the system has no watches left.
     """
-    seen = _identity(folder)
+    there = _is_there(folder)
     while True:
-        here = _identity(folder)
-        if here != seen:
-            on_change()  # the folder was made, removed, or replaced by another one
-        seen = here
-        if here is not None:
-            async with aclosing(_changes(folder)) as changes:
+        if _is_there(folder) is not there:
+            there = not there
+            on_change()
+        if not there:
+            await asyncio.sleep(appears_s)
+            continue
+        awatch, deleted = await asyncio.to_thread(_load)
+        try:
+            changes = awatch(
+                folder,
+                watch_filter=None,
+                step=STEP_MS,
+                rust_timeout=LOOK_MS,
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            )
+            async with aclosing(changes):
                 async for changed in changes:
                     if changed:
                         on_change()
-                    if _identity(folder) != here:
+                    there = (deleted, str(folder)) not in changed  # or a new one is there already
+                    if not there or not _is_there(folder):
                         break
-        if _identity(folder) is None:
-            await asyncio.sleep(appears_s)
-
-
-async def _changes(folder: Path) -> AsyncGenerator[bool, None]:
-    """Says whether something changed, at least every ``LOOK_MS``; ends when the folder is gone."""
-    awatch, deleted = await asyncio.to_thread(_load)
-    seen = awatch(
-        folder,
-        watch_filter=None,
-        step=STEP_MS,
-        rust_timeout=LOOK_MS,
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    )
-    try:
-        async with aclosing(seen):
-            async for changes in seen:
-                yield bool(changes)
-                if (deleted, str(folder)) in changes:  # even if a new one has the same inode already
-                    return
-    except FileNotFoundError:
-        return
-    except (OSError, RuntimeError) as error:
-        why = f"{folder} can't be watched ({words(error)})"
-        raise Unavailable(f"{why}: edits there are used, but the log does not report them") from error
+        except FileNotFoundError:
+            continue
+        except (OSError, RuntimeError) as error:
+            why = f"{folder} can't be watched ({words(error)})"
+            raise Unavailable(f"{why}: edits there are used, but the log does not report them") from error
 
 
 def _load() -> tuple[Callable[..., AsyncGenerator[set[FileChange], None]], Change]:
@@ -369,10 +360,5 @@ def _load() -> tuple[Callable[..., AsyncGenerator[set[FileChange], None]], Chang
     return awatch, Change.deleted
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Device and inode; None when there is no such folder."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino) if folder.is_dir() else None
+def _is_there(folder: Path) -> bool:
+    return folder.is_dir()

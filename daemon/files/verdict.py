@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 from msgspec import Struct, to_builtins
@@ -27,7 +27,7 @@ from .safe import remove_leftovers, write_atomic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.verdict import State, Verdict
+    from ..core.verdict import Verdict
 
 FOLDER = ".reflection"
 SHORT = 8
@@ -45,31 +45,33 @@ _CASE = re.compile(r"_\d{10,16}\.json$")
 
 
 class Judging(Struct, frozen=True):
-    """The content of the session's verdict file while a turn is being judged."""
-
-    session: str
-    task: str
-    turn: str
-    at: int
-
-
-class Stalled(Struct, frozen=True):
-    """The content of the session's verdict file while an agent works and seems stuck. The person reads
-    ``told``.
+    """The content of the session's verdict file while a turn is being judged; with ``told``, while an agent
+    works and seems stuck: the person reads that.
     """
 
     session: str
     task: str
     turn: str
     at: int
-    told: str
+    told: str = ""
+
+    @property
+    def state(self) -> Literal["judging", "stuck"]:
+        """As in the file."""
+        return "stuck" if self.told else "judging"
 
 
-def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
+def verdict_object(v: Verdict | Judging) -> dict[str, Any]:
     """The JSON object of a verdict file (schema: ``.reflection/schemas/verdict.schema.json``)."""
-    state: State = "judging"
-    severity, complete = "NONE", False
-    extra: dict[str, Any] = {
+    found: dict[str, Any] = {
+        "sessionId": v.session[:SHORT],
+        "complete": False,
+        "severity": "NONE",
+        "timestamp": v.at,
+        "session": v.session,
+        "turn": v.turn,
+        "task": v.task,
+        "state": v.state,
         "feedback": "",
         "missing": [],
         "next_actions": [],
@@ -80,12 +82,12 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
         "judge": None,
         "proof": None,
     }
-    if isinstance(v, Stalled):
-        state = "stuck"
-        extra["feedback"] = v.told
-    elif not isinstance(v, Judging):
-        state, severity, complete = v.state, str(v.severity), v.complete
-        extra = {
+    if isinstance(v, Judging):
+        found["feedback"] = v.told
+    else:
+        found |= {
+            "complete": v.complete,
+            "severity": str(v.severity),
             "feedback": v.feedback,
             "missing": [{"item": m.text, "cites": m.cites} for m in v.missing],
             "next_actions": list(v.next_actions),
@@ -96,21 +98,10 @@ def verdict_object(v: Verdict | Judging | Stalled) -> dict[str, Any]:
             "judge": to_builtins(v.judge),
             "proof": v.proof.published if v.proof is not None else None,
         }
-    found = {
-        "sessionId": v.session[:SHORT],
-        "complete": complete,
-        "severity": severity,
-        "timestamp": v.at,
-        "session": v.session,
-        "turn": v.turn,
-        "task": v.task,
-        "state": state,
-        **extra,
-    }
     return cast("dict[str, Any]", redact_value(found))
 
 
-def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
+def alias_object(v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:
     """The object of the alias file, which the published plugins read.
 
     It is fresh only for ``complete``, and for ``incomplete`` when feedback follows. With ``timestamp: 0`` the
@@ -119,8 +110,8 @@ def alias_object(v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str,
     return _alias_of(verdict_object(v), v, collides=collides)
 
 
-def _alias_of(found: dict[str, Any], v: Verdict | Judging | Stalled, *, collides: bool) -> dict[str, Any]:
-    fresh = not isinstance(v, Judging | Stalled) and not collides and (v.complete or v.will_prompt)
+def _alias_of(found: dict[str, Any], v: Verdict | Judging, *, collides: bool) -> dict[str, Any]:
+    fresh = not isinstance(v, Judging) and not collides and (v.complete or v.will_prompt)
     return found if fresh else {**found, "complete": False, "timestamp": 0}
 
 
@@ -134,15 +125,11 @@ class VerdictFiles:
         self._lock = threading.Lock()
         self._cases: dict[Path, deque[tuple[Path, int]]] = {}  # per folder, oldest first, with sizes
 
-    def judging(self, j: Judging, directory: str) -> Path:
-        """Write that the turn is being judged. The alias of an older turn stops being fresh (I22)."""
-        return self._write(directory, j, collides=False, durable=False)
-
-    def stalled(self, v: Stalled, directory: str) -> Path:
-        """Write that the agent seems stuck. The alias is not fresh, so its readers act as without
-        reflectd.
+    def begun(self, j: Judging, directory: str) -> Path:
+        """Write that the turn is being judged, or that the agent seems stuck. The alias of an older turn
+        stops being fresh, so its readers act as without reflectd (I22).
         """
-        return self._write(directory, v, collides=False, durable=False)
+        return self._write(directory, j, collides=False, durable=False)
 
     def final(self, v: Verdict, directory: str, *, collides: bool) -> Path:
         """Write the final verdict of a turn. Returns the path of the session's verdict file."""
@@ -193,9 +180,7 @@ class VerdictFiles:
             with contextlib.suppress(OSError):
                 oldest.unlink(missing_ok=True)
 
-    def _write(
-        self, directory: str, v: Verdict | Judging | Stalled, *, collides: bool, durable: bool
-    ) -> Path:
+    def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
         name = f"verdict_{file_name(v.session)}.json"
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         found = verdict_object(v)

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..core.errors import Unavailable, words
+from ..files.safe import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,14 +100,7 @@ class Backtests:
         kept = [*self.files.values(), *self.paid.values(), *labels]
         if self._lines - len(kept) < max(SPARE, len(kept)):
             return
-        new = self.path.with_suffix(".tmp")
-        try:
-            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.writelines(_encode(fact) + b"\n" for fact in kept)
-            new.replace(self.path)
-        except OSError as e:
-            raise Unavailable(f"can't write {self.path}: {words(e)}") from e
+        write_atomic(self.path, b"".join(_encode(fact) + b"\n" for fact in kept), durable=False)
         self._lines = len(kept)
 
     def _take(self, fact: Fact) -> None:

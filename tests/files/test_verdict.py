@@ -170,7 +170,7 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
     """``judging`` replaces both files at once; every round has its own time."""
     folder = work / ".reflection"
     files.final(verdict("complete"), str(work), collides=False)
-    files.judging(Judging(SESSION, "msg_3", "msg_4", AT + 5), str(work))
+    files.begun(Judging(SESSION, "msg_3", "msg_4", AT + 5), str(work))
     full, alias = read(folder / f"verdict_{SESSION}.json"), read(folder / f"verdict_{SESSION[:8]}.json")
     judging = {"state": "judging", "complete": False, "timestamp": AT + 5, "turn": "msg_4"}
     assert full | judging == full

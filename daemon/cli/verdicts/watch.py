@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -79,11 +78,7 @@ def run(args: argparse.Namespace) -> int:
     route = f"/v1/stream?{urlencode({k: v for k, v in query.items() if v})}"
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    wake, signalled = socket.socketpair()
-    for end in (wake, signalled):
-        end.setblocking(False)
-    signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
-    for entry in _entries(where, route, _watched(args, query["directory"]), wake):
+    for entry in _entries(where, route, _watched(args, query["directory"])):
         _show(entry, args)
     return 0
 
@@ -149,14 +144,14 @@ def _watched(args: argparse.Namespace, folder: str) -> str:
     return f"sessions whose id begins with {args.session} in {place}" if args.session else place
 
 
-def _entries(where: Paths, route: str, watched: str, wake: socket.socket) -> Iterator[Json]:
+def _entries(where: Paths, route: str, watched: str) -> Iterator[Json]:
     """The entries of the daemon's stream. Connects again when the daemon was restarted. Raises
     ``Unavailable`` when no daemon runs at the start.
     """
     ever = connected = False
     while True:
         try:
-            with closing(stream(find_socket(where), route, wake=wake)) as lines:
+            with closing(stream(find_socket(where), route)) as lines:
                 for line in lines:
                     if line is not None:
                         yield line

@@ -19,7 +19,7 @@ from ...core.errors import ReflectdError
 from ...core.guards import Skip
 from ...core.orders import SendFeedback, ShowToast
 from ...core.verdict import NO_PROOF, Verdict
-from ...files.verdict import Stalled
+from ...files.verdict import Judging
 from ...store import outbox
 from ...store.timers import Pending
 from ...stuck.loops import SIZE, Step, loop_at_end, loop_in, step_from_digests
@@ -312,7 +312,7 @@ class Stuck(Feature):
         if instance is not None and world.limits(s).toasts:
             instance.tell(ShowToast(s.id, told[:300], "warning"))
         self._of(s.id).stalled = (s.task, told)
-        self.parts.filing.begun(Stalled(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
+        self.parts.filing.begun(Judging(s.id, s.task, turn, world.clock.now_ms(), told), s.directory)
 
     def _goes_on(self, s: Session, now: Session) -> bool:
         """Does the session still work on the same task as when it was ``s``?"""

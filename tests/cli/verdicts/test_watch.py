@@ -6,9 +6,6 @@ import contextlib
 import json
 import re
 import signal
-import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +15,6 @@ import pytest
 
 from daemon.cli.render import Paint
 from daemon.cli.verdicts.watch import told
-from daemon.client import STREAM_S
 from harness.machine import processes
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -100,49 +96,6 @@ def test_watch_everywhere_names_the_project(box: Sandbox) -> None:
             assert f"  {place}  " in line
             assert "not done HIGH (feedback)" in line
         daemon.new_log()
-
-
-SIGNALLED = """
-import signal, sys, threading
-threading.Thread(target=threading.Event().wait, daemon=True).start()
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the other thread receives it
-from daemon.cli.main import main
-sys.exit(main(["watch", "--all"]))
-"""
-
-
-def waits(pid: int) -> bool:
-    """Whether the process does nothing for a moment."""
-    process = psutil.Process(pid)
-    before = process.num_ctx_switches()
-    time.sleep(0.1)
-    return process.num_ctx_switches() == before
-
-
-def test_ctrl_c_just_before_a_wait(box: Sandbox) -> None:
-    """A signal that comes between two instructions, just before the wait for the next line, does not
-    interrupt the wait. It is handled at once all the same, not when the daemon sends its next heartbeat.
-    """
-    with socket.socket(socket.AF_UNIX) as server:  # a daemon that sends one heartbeat and then nothing
-        server.bind(str(box.socket))
-        server.listen()
-        server.settimeout(60)
-        watch = subprocess.Popen(
-            [sys.executable, "-c", SIGNALLED], env=environment(box), stderr=subprocess.PIPE, text=True
-        )
-        try:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65_536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n\n")
-                assert watch.stderr is not None
-                assert "watching" in watch.stderr.readline()
-                wait_until(lambda: waits(watch.pid), "the wait for the next line")
-                watch.send_signal(signal.SIGINT)
-                assert watch.wait(STREAM_S * 3 / 4) == 130
-        finally:
-            watch.kill()
-            watch.communicate()
 
 
 def test_watch_as_json_everywhere(box: Sandbox) -> None:
