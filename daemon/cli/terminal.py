@@ -20,7 +20,7 @@ from ..core.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 NARROWEST = 16  # columns of text beside a hanging indent, however narrow the terminal is
 NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
@@ -247,18 +247,15 @@ def asked(question: str, refusal: str) -> bool:
     return answer.strip().lower() in {"y", "yes"}
 
 
-def insisted(question: str, more: Callable[[], str] | None = None) -> bool:
-    """Says whether the person says yes, asked until the answer is one; Enter is no. ``more``: what ``?``
-    shows. Raises ``EOFError`` and ``KeyboardInterrupt``.
+def insisted(question: str) -> bool:
+    """Says whether the person says yes, asked until the answer is one; Enter is no. Raises ``EOFError`` and
+    ``KeyboardInterrupt``.
     """
     while True:
         answer = input(question).strip().lower()
         if answer in {"", "n", "no", "y", "yes"}:
             return answer in {"y", "yes"}
-        if more is not None and answer == "?":
-            say(more())
-        else:
-            say("Type y or n." if more is None else "Type y, n or ?.")
+        say("Type y or n.")
 
 
 # --- how far a long command is ------------------------------------------------------------------------------

@@ -66,8 +66,7 @@ def test_without_the_mod_the_files_tell(own_box: Sandbox, llm: ModelServer, vers
     thinking = slow("Hm")
     llm.script(*unfinished(own_box), text("It is well."))
     llm.api(thinking, UNDEFENDED, INCOMPLETE, UNDEFENDED)
-    flags = ("--no-mod",) if version == "new" else ()
-    claude = set_up(own_box, llm, "new" if version == "new" else "old", *flags)
+    claude = set_up(own_box, llm, "new" if version == "new" else "old", mod=version != "new")
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()

@@ -77,11 +77,15 @@ def reflectd(box: Sandbox, *words: str) -> Ran:
         return running.wait()
 
 
-def set_up(box: Sandbox, llm: ModelServer, version: Version = "new", *flags: str) -> ClaudeCode:
+def set_up(
+    box: Sandbox, llm: ModelServer, version: Version = "new", *flags: str, mod: bool = True
+) -> ClaudeCode:
     """Claude Code with the two settings keys."""
     claude = ClaudeCode(box, llm.url, version, PATH=f"{program(box)}:{box.env()['PATH']}")
-    ran = reflectd(box, "setup", "claude-code", *flags)
-    assert ran.code == 0, ran.stderr
+    runs = [["setup", "claude-code", *flags], ["config", "set", "claude_code.mod", str(mod).lower()]]
+    for argv in runs if not mod else runs[:1]:
+        ran = reflectd(box, *argv)
+        assert ran.code == 0, ran.stderr
     return claude
 
 
@@ -234,7 +238,7 @@ def test_the_switch_and_the_status(own_box: Sandbox, llm: ModelServer) -> None:
     llm.script(text("It is off."), *unfinished(own_box))
     llm.script(text("It is on."), text("That is it."), *finished())
     llm.api(COMPLETE)
-    claude = set_up(own_box, llm, "new", "--no-mod")
+    claude = set_up(own_box, llm, "new", mod=False)
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
         tui.ask("/reflectd:off")
         tui.wait_for("It is off.")

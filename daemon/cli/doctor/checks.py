@@ -274,11 +274,11 @@ def opencode_plugin(about: About) -> Iterator[Check]:
         if path.is_absolute() and not path.exists():
             yield Check("plugin", "fail", f"{file} loads {path}, which is not there", mend)
         else:
-            yield Check("plugin", "ok", f"{file} loads {spec}" if spec else f"{file} is reflectd's")
+            yield Check("plugin", "ok", f"{file} loads {spec}")
     if not lines:  # whether any agent does is the check `agents`
         yield Check("plugin", "ok", f"opencode does not load reflectd here ({mend})")
-    if len({spec or str(file) for file, spec in lines}) > 1:
-        yield Check("plugin", "warn", "it is loaded twice", f"remove one line: {mend} --remove")
+    if len({spec for _, spec in lines}) > 1:
+        yield Check("plugin", "warn", "it is loaded twice", "remove one of the lines")
 
 
 def claude_program(about: About) -> Iterator[Check]:

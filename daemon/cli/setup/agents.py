@@ -6,7 +6,7 @@ Reads settings, changes nothing and runs no program.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -41,18 +41,6 @@ class Agent(Struct, frozen=True):
     copy: copies.State
     judge: str
     silenced: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {
-            "host": self.host,
-            "name": HOST[self.host].name,
-            "program": self.program or None,
-            "loads": list(map(str, self.loads)),
-            "copy": self.copy,
-            "judge": self.judge,
-            "silenced": list(self.silenced),
-        }
 
     def lines(self, env: Mapping[str, str]) -> list[str]:
         """For a person."""

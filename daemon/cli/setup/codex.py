@@ -21,13 +21,12 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 from ...core.errors import Unavailable, UserError
 from ...files import jsonc
 from ...files.safe import write_atomic
-from ..terminal import attended, say
+from ..terminal import say
 from . import copies
 from .connect import Host
 from .edit import read_text
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator, Mapping
 
 SCRIPT: Final = "hook.sh"
@@ -53,12 +52,11 @@ class Codex(Host):
     host, program = "codex", "codex"
     places = (".local/bin/codex",)
     address = "https://developers.openai.com/codex"
-    part = "our hooks"
     new = '{\n  "hooks": {}\n}\n'
 
-    def files(self, env: Mapping[str, str], project: Path | None) -> list[Path]:
-        """Codex reads that of a project only in a folder that the person trusted."""
-        return [(home(env) if project is None else project / ".codex") / NAME]
+    def files(self, env: Mapping[str, str]) -> list[Path]:
+        """One file."""
+        return [home(env) / NAME]
 
     def read_in(self, env: Mapping[str, str], folder: Path) -> list[Path]:
         """Those of ``folder`` and of the folders above it, up to the repository's top."""
@@ -114,16 +112,16 @@ class Codex(Host):
                     some = "the hooks" if unknown == len(ours) else f"{unknown} of {len(ours)} hooks"
                     yield f"Codex does not trust {some} of {file} yet: {BY_HAND}"
 
-    def note(self, args: argparse.Namespace, env: Mapping[str, str]) -> str:
+    def trust(self, env: Mapping[str, str], *, yes: bool, asks: bool) -> str:
         """Has Codex note that the person trusts our hooks, if they say so."""
-        program, yes = self.find(env), args.yes
+        program = self.find(env)
         if not program:
             return UNTRUSTED
         try:
             seen = trusted(program, env, Path.cwd())
             if seen.runs == seen.hooks:
                 return "Codex trusts the hooks."
-            if not (yes or seen.why) and attended() and not args.json:
+            if asks and not (yes or seen.why):
                 say("\nCodex runs a hook only when you trusted it.")
                 answer = input("Have it note that you trust these? [Y/n] ")
                 yes = answer.strip().lower() in {"", "y", "yes"}
@@ -140,14 +138,14 @@ class Codex(Host):
 
     def forget(self, env: Mapping[str, str], file: Path, old: str) -> None:
         """Take what Codex noted of the hooks that ``file`` had when it was ``old`` out of its settings."""
-        for settings in dict.fromkeys((home(env) / SETTINGS, file.parent / SETTINGS)):
-            with suppress(UserError, Unavailable, OSError):
-                text = read_text(settings)
-                new = _without_trust(text, _real(file), _our_places(old))
-                if new != text:
-                    write_atomic(settings, new, mode=None, follow=True, expected=text.encode())
-                if text and not new and not settings.is_symlink():
-                    settings.unlink()  # it held nothing else, so there was none before us
+        settings = home(env) / SETTINGS
+        with suppress(UserError, Unavailable, OSError):
+            text = read_text(settings)
+            new = _without_trust(text, _real(file), _our_places(old))
+            if new != text:
+                write_atomic(settings, new, mode=None, follow=True, expected=text.encode())
+            if text and not new and not settings.is_symlink():
+                settings.unlink()  # it held nothing else, so there was none before us
 
 
 CODEX: Final = Codex()

@@ -7,7 +7,6 @@ would refuse. All but the listing and ``get`` work with a file that has mistakes
 from __future__ import annotations
 
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ from ...core.words import HOSTS
 from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, load
 from ..terminal import say, show
-from . import copies, edit
-from .edit import put_settings
+from . import copies
+from .edit import put_settings, undo_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -62,12 +61,11 @@ def run(args: argparse.Namespace) -> int:
     wanted = ARGUMENTS.get(args.action or "", ())
     if len(given) != len(wanted):
         raise UserError(f"write `reflectd config {' '.join((args.action, *wanted))}`")
-    file = paths.config_file(os.environ)
     match args.action:
         case "path":
-            print(file)
+            print(paths.config_file(os.environ))
         case "undo":
-            _undo(file, as_json=args.json)
+            _undo(as_json=args.json)
         case "set":
             _set(args.key, args.value, as_json=args.json)
         case _:
@@ -123,7 +121,7 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
 
         if why := refused(text):
             raise UserError(f"`{plain(text)[:200]}` is never run as a check: {why}")
-    written = put_settings(os.environ, {key: value}, datetime.now)
+    written = put_settings(os.environ, {key: value})
     wrong = [f"the settings have another mistake: {line}" for line in written.problem.splitlines()]
     notes = [*(wrong or ["a daemon that runs uses it from its next start on"]), *written.notes]
     notes += _restarts()
@@ -138,15 +136,16 @@ def _set(key: str, text: str, *, as_json: bool) -> None:
         say(f"  note:    {note}")
 
 
-def _undo(file: Path, *, as_json: bool) -> None:
+def _undo(*, as_json: bool) -> None:
     """Bring back the file before the last ``set`` or ``setup``. Raises ``UserError``, ``Unavailable``."""
-    report = edit.undo(os.environ, [file], datetime.now, force=False, dry_run=False)
+    change = undo_settings(os.environ)
     changed = _restarts()
     if as_json:
-        print_json({"file": str(file), "action": report.action, "diff": report.diff, "warnings": changed})
+        done = {"file": str(change.file), "action": change.action, "diff": change.diff, "warnings": changed}
+        print_json(done)
         return
-    print(report.diff, end="")
-    say(f"{report.action} {file}; a daemon that runs uses it from its next start on")
+    print(change.diff, end="")
+    say(f"{change.action} {change.file}; a daemon that runs uses it from its next start on")
     for line in changed:
         say(f"  note:    {line}")
 

@@ -1,8 +1,8 @@
 """Connects an agent to reflectd and disconnects it: one way for all agents. A ``Host`` says what differs.
 
-One run edits one settings file, and nothing else in it than our entry; what it was is kept, and leads back
-(``edit``). ``--remove`` leaves no trace: no backup, and no file or folder that ``setup`` made and nobody else
-used.
+``connect`` and ``disconnect`` only say what would be changed, ``make`` does it. In a settings file nothing
+is edited but our entry, and what the file was is kept (``edit``). Disconnecting leaves no trace: no backup,
+and no file or folder that ``setup`` made and nobody else used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,33 +20,30 @@ from ...core.words import HOSTS
 from ...files.jsonc import is_bare
 from ...paths import PACKAGE
 from . import copies, edit
-from .edit import Action, Report, check_editable, diff, fleeting, read, read_text, stay_inside
+from .edit import Action, Change, check_editable, fleeting, kept, read_text
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Env = Mapping[str, str]
 
 
 class Host:
     """A coding agent. ``places``: where its installers put the program below the home (a shell that is older
-    than the installation does not have it on its PATH); ``address``: where it is to be had; ``part``: what of
-    a settings file is ours; ``new``: the text of a settings file that ``setup`` makes, before our entry.
+    than the installation does not have it on its PATH); ``address``: where it is to be had; ``new``: the text
+    of a settings file that ``setup`` makes, before our entry.
     """
 
     host: ClassVar[str]
     program: ClassVar[str]
     places: ClassVar[tuple[str, ...]]
     address: ClassVar[str]
-    part: ClassVar[str]
     new: ClassVar[str] = ""
 
     # --- the differences ---
 
-    def files(self, env: Env, project: Path | None) -> list[Path]:
-        """The person's settings files, or those of a project; the first is made where there is none."""
+    def files(self, env: Env) -> list[Path]:
+        """The person's settings files; the first is made where there is none."""
         raise NotImplementedError
 
     def read_in(self, env: Env, folder: Path) -> list[Path]:
@@ -80,10 +76,6 @@ class Host:
         """The files through which the agent loads us when it is started in ``folder``."""
         return [file for file in self.read_in(env, folder) if self.is_in(file)]
 
-    def elsewhere(self, env: Env, folder: Path, file: Path) -> Iterator[str]:
-        """The other places that load us, in words."""
-        yield from (f"{other} loads reflectd too" for other in self.loads(env, folder) if other != file)
-
     def warnings(self, env: Env, folder: Path, file: Path, text: str) -> Iterator[str]:
         """Warnings for the person when ``file`` has ``text``, with our entry in it."""
         del env, folder, file, text
@@ -94,9 +86,11 @@ class Host:
         del env, folder
         return ()
 
-    def note(self, args: argparse.Namespace, env: Env) -> str:
-        """The outcome of what the agent itself has to do once our entry is written, in words."""
-        del args, env
+    def trust(self, env: Env, *, yes: bool, asks: bool) -> str:
+        """The outcome of what the agent itself has to do once our entry is written, in words. ``yes``: the
+        person agreed; ``asks``: they can be asked.
+        """
+        del env, yes, asks
         return ""
 
     def forget(self, env: Env, file: Path, old: str) -> None:
@@ -127,93 +121,74 @@ class Host:
             return bool(self.mine(read_text(file)))
         return False
 
-    def setup(self, args: argparse.Namespace, env: Env, now: Callable[[], datetime]) -> Report:
-        """Do what the arguments say. Raises ``UserError``, ``Unavailable``, ``OSError``."""
-        folder, dry_run = Path.cwd(), args.dry_run
-        files = self.files(env, folder if args.project else None)
-        if args.project:
-            stay_inside(folder, files)
-        if args.undo:
-            old = read(files[0]).decode(errors="replace")
-            report = edit.undo(env, files, now, force=args.force, dry_run=dry_run)
-            if not dry_run:
-                self._clear(env, folder, report.file, old)
-            return report
-        file = self.choose(files)
-        if args.remove:
-            report = self.remove(env, file, folder=folder, force=args.force, dry_run=dry_run)
-            still = (f"{where}: it is still loaded from there" for where in self.elsewhere(env, folder, file))
-            return replace(report, warnings=tuple(still))
-        there, old, line = os.path.lexists(file), read_text(file), self.line(env)
-        with named(file):
-            mine = self.mine(old)
-            text = self.put(old if old.strip() else self.new, line)
-        told = (fleeting(f"{line} {PACKAGE}"), *self.warnings(env, folder, file, text))
-        if text != old:
-            check_editable(file, force=args.force)
-        copied = not dry_run and copies.refresh(env, self.host, make=True)
-        change = text != old and not dry_run
-        backup = edit.write(env, file, old.encode(), text.encode(), now) if change else None
-        note = "" if dry_run else self.note(args, env)
-        action: Action = "replaced" if mine else "added" if there else "created"
-        if text == old:
-            action = "unchanged"
-        warnings = tuple(filter(None, told))
-        return Report(file, action, line, backup, diff(file, old, text), warnings, copied, note=note)
-
-    def remove(
-        self,
-        env: Env,
-        file: Path,
-        *,
-        folder: Path | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Report:
-        """Take our entry out; the file is as it was before us, if nobody edited it since."""
-        old, text = read_text(file), None
-        with named(file):
-            mine = self.mine(old)
-            made, oldest = edit.first(env, file)
-            if mine:
-                before = None if oldest is None else oldest.decode()
-                text = self._without(env, file, old, made=made, oldest=before)
-        if mine:
-            check_editable(file, force=force)
-        if mine and not dry_run:
-            edit.put_back(env, file, old.encode(), None if text is None else text.encode())
-        if not dry_run:
-            self._clear(env, folder or Path.cwd(), file, old)
-        if not mine:
-            return Report(file, "unchanged")
-        action: Action = "deleted" if text is None and made else "removed"
-        return Report(file, action, mine[0], None, diff(file, old, text or ""))
-
-    def traces(self, env: Env, folder: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
-        """Our parts of the files that the agent reads in ``folder`` or that ``setup`` edited: the file, the
-        part, and how it is taken out. A file that can't be read has nothing of ours.
+    def connect(self, env: Env, folder: Path, *, command: bool = False) -> list[Change]:
+        """The changes that connect the agent, that of its settings first. ``command``: with a bare
+        `/reflect`, where the agent needs a file for that. Raises ``UserError``, ``Unavailable``.
         """
-        for file in dict.fromkeys([*self.read_in(env, folder), *edit.edited_files(env)]):
-            if self.is_in(file):
-                yield file, self.part, partial(self.remove, env, file)
+        del command
+        file, line = self.choose(self.files(env)), self.line(env)
+        old = read_text(file)
+        action: Action = "unchanged"
+        with named(file):
+            mine = self.mine(old)
+            new = self.put(old if old.strip() else self.new, line)
+        if new != old:
+            check_editable(file)
+            action = "replaced" if mine else "added" if os.path.lexists(file) else "created"
+        told = (fleeting(f"{line} {PACKAGE}"), *self.warnings(env, folder, file, new))
+        return [Change(file, action, old.encode(), new.encode(), line, tuple(filter(None, told)))]
 
-    def _without(self, env: Env, file: Path, old: str, *, made: bool, oldest: str | None) -> str | None:
-        """The settings without us; None when nothing is left in them, and the person had no empty file."""
-        untouched, data = edit.before(env, file)
-        if untouched and (data is None or not self.mine(data.decode())):
-            return None if data is None else data.decode()
-        text = self.take(old, oldest or "")
-        if made:
-            empty = is_bare(text) or "".join(text.split()) == "".join(self.new.split())
-        else:
-            empty = is_bare(text) and (oldest is None or not is_bare(oldest))
-        return None if empty and not file.is_symlink() else text
+    def disconnect(self, env: Env, folder: Path) -> list[Change]:
+        """The changes that take our entries out of the person's settings and of each file that ``setup``
+        edited. Raises ``UserError``, ``Unavailable``.
+        """
+        own = self.files(env)
+        for file in own:
+            with named(file):
+                self.mine(read_text(file))
+        first, *more = [self.removal(env, file) for file in self.ours_in(env)] or [Change(own[0])]
+        gone = {first.file, *(change.file for change in more)}
+        still = (f for f in self.loads(env, folder) if f not in gone)
+        return [replace(first, warnings=tuple(f"{f}: it is still loaded from there" for f in still)), *more]
 
-    def _clear(self, env: Env, folder: Path, file: Path, old: str) -> None:
-        """Remove what the agent noted about us, and the copy if no file names it."""
-        if not self.is_in(file):
-            self.forget(env, file, old)
-        copies.remove_unused(env, self.host, [file, *edit.edited_files(env), *self.read_in(env, folder)])
+    def ours_in(self, env: Env) -> list[Path]:
+        """The files with an entry of ours that ``setup`` takes out. One that can't be read is none."""
+        return list(filter(self.is_in, dict.fromkeys([*self.files(env), *edit.edited_files(env)])))
+
+    def removal(self, env: Env, file: Path) -> Change:
+        """The change that takes our entry out of this file, which is as before us if nobody edited it since.
+        Nothing is left of a file that ``setup`` made, if nothing else is in it. Raises ``UserError``.
+        """
+        old, way = read_text(file), kept(env, file)
+        before = None if way.before is None else way.before.decode()
+        with named(file):
+            mine = self.mine(old)
+            if way.untouched and (before is None or not self.mine(before)):
+                new = before
+            else:
+                new = self.take(old, before or "")
+                empty = is_bare(new) and (before is None or not is_bare(before))
+                if way.made:
+                    empty = is_bare(new) or "".join(new.split()) == "".join(self.new.split())
+                new = None if empty and not file.is_symlink() else new
+        check_editable(file)
+        action: Action = "deleted" if new is None and way.made else "removed"
+        return Change(file, action, old.encode(), None if new is None else new.encode(), mine[0])
+
+    def make(self, env: Env, folder: Path, changes: Sequence[Change]) -> Path | None:
+        """Make the changes; the backup of the settings, if there is one. What the agent noted about us goes
+        with our entries, and the copy when no file names it any more.
+        """
+        backups = [edit.make(env, change) for change in changes]
+        if changes[0].action in {"removed", "deleted", "unchanged"}:
+            for change in changes:
+                if not self.is_in(change.file):
+                    self.forget(env, change.file, change.old.decode())
+            files = [c.file for c in changes]
+            copies.remove_unused(
+                env, self.host, [*files, *edit.edited_files(env), *self.read_in(env, folder)]
+            )
+        return backups[0]
 
 
 @contextmanager

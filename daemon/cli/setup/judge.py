@@ -7,7 +7,6 @@ and the model. A judge that is not set up is refused. No key is ever asked for o
 from __future__ import annotations
 
 import json
-import subprocess
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -34,7 +33,7 @@ USUAL: Final = "A stop usually takes one call of about 2,000 tokens and an answe
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 SERVERS: Final = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 """The usual ports of model servers. Each lists its models as OpenAI's API does."""
-SERVERS_S, LOGIN_S, LIST_LIMIT, LONGEST_NAME = 0.7, 5.0, 1_000_000, 120
+SERVERS_S, LIST_LIMIT, LONGEST_NAME = 0.7, 1_000_000, 120
 
 
 class Server(NamedTuple):
@@ -89,13 +88,13 @@ def ask(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -> dic
     lends = "It lends its model" if len(hosts) == 1 else "They lend their models"
     say(f"\nWho shall judge {whose} sessions? {lends} to no hook. {USUAL}")
     for number, choice in enumerate(ready, 1):
-        login = login_of(settings, env) if choice.name == "claude-cli" else ""
-        say(f"  {number}  {choice.title}{login and f' ({login})'}")
+        say(f"  {number}  {choice.title}")
     if lacking := [choice.name for choice in choices if choice.lacks]:
         say(f"     (not set up: {', '.join(lacking)}; `reflectd setup --judge NAME` says what is missing)")
-    now = names(found(settings, env, by_host=True)[hosts[0]])
+    judging = found(settings, env, by_host=True)[hosts[0]]
+    nothing = " (nothing is learned)" if judging.asked == ("offline",) else ""
     while True:
-        answer = input(f"1 to {len(ready)}? Enter keeps {now}: ").strip()
+        answer = input(f"1 to {len(ready)}? Enter keeps {names(judging)}{nothing}: ").strip()
         if not answer:
             return {}
         if answer.isdecimal() and 0 < int(answer) <= len(ready):
@@ -144,7 +143,8 @@ def _choices(settings: Settings, env: Mapping[str, str], hosts: Sequence[str]) -
         "claude-cli": "your own Claude Code: no key, takes from the limits of your plan",
         "openai": f"the server {_goes('openai', keys)}: the session's text goes there, without known secrets",
         "anthropic": f"Anthropic's API: the session's text goes to {_goes('anthropic', keys)}, {cap}",
-        "offline": "the rules, without a model: free, nothing leaves the machine, they miss much",
+        "offline": "the rules, without a model: free, nothing leaves the machine; they miss much and learn "
+        "nothing",
     }
 
     def choice(name: str, title: str, lacks: str, more: Mapping[str, Value]) -> Choice:
@@ -230,33 +230,3 @@ def _first_model(port: int) -> str:
         connection.close()
     valid = config.SETTINGS["openai.model"].valid
     return next((i for i in ids if valid(i) and len(i) <= LONGEST_NAME and "embed" not in i.lower()), "")
-
-
-def login_of(settings: Settings, env: Mapping[str, str]) -> str:
-    """Says whether the Claude Code that would judge is logged in, as it says itself; "" where it says
-    nothing, and where its login is a token, which is looked at elsewhere. One that never ran is not run: it
-    would write.
-    """
-    from ...llm.claude_cli import child_env, find
-    from .claude_code import config_folder
-
-    program, token = find(settings.claude_cli.path, env), settings.claude_cli.token_file
-    if program is None or token or lost_login(env, token):
-        return ""
-    folder, out = config_folder(env), "not logged in: run `claude` and type /login"
-    if not any((place / ".claude.json").exists() for place in (folder, folder.parent)):
-        return out
-    try:
-        asked = subprocess.run(  # noqa: S603 - the program that would judge
-            [program, "auth", "status"],
-            cwd=env.get("HOME") or "/",  # and not in a project, whose settings could name a program
-            env=child_env(env, 1, LOGIN_S),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=LOGIN_S,
-        )
-        logged_in = json.loads(asked.stdout)["loggedIn"]
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
-        return ""
-    return "logged in" if logged_in is True else out

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
-from ...core.words import HOSTS
-from ...learning.playbook.questions import CURATOR_TOKENS, REFLECTOR_TOKENS
-from ..judging import found, names
+from ..judging import found
 from ..terminal import insisted, say
 
 if TYPE_CHECKING:
@@ -23,16 +21,6 @@ if TYPE_CHECKING:
 POINTS: Final = "playbook.enabled"
 LESSONS: Final = "memory.enabled"
 SETTINGS: Final = (POINTS, LESSONS)
-USUAL: Final = (
-    "asks a small model twice after a session in which something happened, with at most "
-    f"{REFLECTOR_TOKENS:,} and {CURATOR_TOKENS:,} tokens."
-)
-"""As docs/cost.md says it; a test compares them."""
-FAILED: Final = (
-    "It asks a small model once after a task that ended badly, with at most 5,000 tokens, and once for each "
-    "task that you give in a project that has lessons, with at most 10,000."
-)
-"""Likewise."""
 
 
 def is_answered(settings: Settings) -> bool:
@@ -67,26 +55,11 @@ def in_words(settings: Settings, *, by_rules: bool = False) -> str:
     return f"nothing, and nobody was asked yet: `reflectd setup` says what it costs ({most}) and asks"
 
 
-def ask(settings: Settings, env: Mapping[str, str]) -> bool:
+def ask(settings: Settings) -> bool:
     """The person's answer. Raises ``EOFError`` and ``KeyboardInterrupt``."""
     say(
         "\nMay reflectd learn? A small model looks back on judged sessions and gives the next agent what "
         f"helps, for at most {settings.spend.learning_percent} % of what judging costs; `reflectd learned` "
         "shows all of it and takes it back."
     )
-    return insisted("Learn? [y/N] Enter is no, ? says more: ", lambda: _more(settings, env))
-
-
-def _more(settings: Settings, env: Mapping[str, str]) -> str:
-    """Its cost, where the text goes, and its files."""
-    who = "; ".join(f"{HOSTS[host]}: {names(j)}" for host, j in found(settings, env, by_host=True).items())
-    return (
-        f"  cost     It {USUAL} {FAILED} In seven days that is at most {settings.spend.learning_percent} % "
-        "of what judging cost (spend.learning_percent), which the first sessions earn; `reflectd cost --by "
-        "purpose` shows it. Where only the rules judge it learns nothing by itself and costs nothing.\n"
-        "  text     Goes to the provider that judges, with known secrets taken out, and nowhere else. "
-        f"Now that is {who}. The case of each judged turn is kept in your state folder until it was learned "
-        "from, for seven days at most.\n"
-        "  files    The playbook of the project, .reflection/playbook.json, and nothing else: no CLAUDE.md "
-        "and no AGENTS.md. Lessons stay in your state folder."
-    )
+    return insisted("Learn? [y/N] Enter is no: ")

@@ -1,6 +1,6 @@
 """How opencode is connected: a line in the ``plugin`` list of its settings, which names the plugin's copy.
 
-Says which lines count as ours, and where else opencode would load us.
+Says which lines count as ours.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from ...core.errors import Unavailable, UserError
 from ...files import jsonc
 from . import copies
 from .connect import Host, named
-from .edit import read, read_text
+from .edit import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NAMES: Final = ("opencode.json", "opencode.jsonc")
 LIST: Final = ("plugin",)
-SHIM_MARK: Final = b"reflectd.loaded"  # stands in our plugin's source and bundle, whatever the file's name is
 # The npm name, or a path into the data folder, an installed package (whose older name was `daemon`), a
 # checkout, node_modules or the built bundle.
 _OURS: Final = re.compile(
@@ -36,13 +35,11 @@ class OpenCode(Host):
     host, program = "opencode", "opencode"
     places = (".opencode/bin/opencode", ".local/bin/opencode")
     address = "https://opencode.ai"
-    part = "our line"
     new = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
-    def files(self, env: Mapping[str, str], project: Path | None) -> list[Path]:
+    def files(self, env: Mapping[str, str]) -> list[Path]:
         """Those that opencode reads; it reads all of them."""
-        bases = [_global_folder(env)] if project is None else [project, project / ".opencode"]
-        return [base / name for base in bases for name in NAMES]
+        return [_global_folder(env) / name for name in NAMES]
 
     def read_in(self, env: Mapping[str, str], folder: Path) -> list[Path]:
         """Those of ``folder`` and of the folders above it, and those that variables name."""
@@ -84,22 +81,12 @@ class OpenCode(Host):
         made = not jsonc.items(text, LIST) and LIST[0] not in jsonc.read(before)
         return jsonc.take(text, LIST) if made else text
 
-    def loads(self, env: Mapping[str, str], folder: Path) -> list[Path]:
-        """Settings files with our line, and plugin files of ours."""
-        return list(dict.fromkeys(file for file, _ in loaded(env, folder)))
-
-    def elsewhere(self, env: Mapping[str, str], folder: Path, file: Path, line: str = "") -> Iterator[str]:
-        """Where else a line of ours stands that is not ``line``, or a plugin file of ours."""
-        for other, spec in loaded(env, folder):
-            if not spec:
-                yield f"{other} is reflectd too"
-            elif other != file and spec != line:
-                yield f"{other} lists reflectd too ({spec})"
-
     def warnings(self, env: Mapping[str, str], folder: Path, file: Path, text: str) -> Iterator[str]:
         """The same line in two files is loaded once, and different lines are loaded twice."""
-        line = next(iter(self.mine(text)), "")
-        yield from (f"{where}: it would be loaded twice" for where in self.elsewhere(env, folder, file, line))
+        line = self.mine(text)[:1]
+        for other, spec in loaded(env, folder):
+            if other != file and [spec] != line:
+                yield f"{other} lists reflectd too ({spec}): it would be loaded twice"
 
 
 OPENCODE: Final = OpenCode()
@@ -120,16 +107,12 @@ def _is_ours(spec: str) -> bool:
 
 
 def loaded(env: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Where opencode finds us when it is started in ``folder``: a settings file with its line, or a plugin
-    file of ours with "". A file that can't be read is skipped: opencode itself will report it.
+    """The settings files with our lines that opencode reads when it is started in ``folder``, and each line.
+    A file that can't be read is skipped: opencode itself will report it.
     """
     for file in OPENCODE.read_in(env, folder):
         with suppress(UserError, Unavailable):
             yield from ((file, spec) for spec in OPENCODE.mine(read_text(file)))
-    for plugin in (path for base in _bases(env, folder) for path in base.glob("plugin*/*.[jt]s")):
-        with suppress(UserError, Unavailable):
-            if plugin.parent.name in ("plugin", "plugins") and SHIM_MARK in read(plugin):
-                yield plugin, ""
 
 
 def _bases(env: Mapping[str, str], folder: Path) -> list[Path]:

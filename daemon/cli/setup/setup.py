@@ -6,15 +6,13 @@ whether it may prove. Nothing is written before the last answer, or when anythin
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec import Struct
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError, told
@@ -26,148 +24,133 @@ from ..terminal import attended, insisted, say
 from . import agents, copies, judge, learning
 from .claude_code import CLAUDE_CODE, FULL
 from .codex import CODEX
-from .edit import Action, Report, Written, put_settings
+from .edit import Action, Change, Written, put_settings
 from .opencode import OPENCODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import argparse
+    from collections.abc import Mapping
 
     from ...core.policy import Judging
     from ...core.settings import Value
     from .agents import Agent
 
-    Clock = Callable[[], datetime]
-
-NOT_CONNECTED: Final = 3
 WIDE: Final = 78  # columns of a question
 NO_START: Final = "the daemon will not start with these settings"
 SAID: Final[dict[Action, str]] = {
-    "created": "Made {file}, which loads reflectd.",
-    "added": "Added reflectd to {file}.",
-    "replaced": "Updated the reflectd entry in {file}.",
-    "removed": "Removed reflectd from {file}.",
+    "created": "Made {file}, which loads {line}.",
+    "added": "Added {line} to {file}.",
+    "replaced": "Updated {line} in {file}.",
+    "removed": "Removed {line} from {file}.",
     "deleted": "Removed {file}, which setup had made.",
-    "restored": "Restored {file}.",
 }
 EPILOG: Final = """examples:
   reflectd setup                     asks a few short questions, then connects
-  reflectd setup --status            what is connected, and who judges
   reflectd setup --yes               connect every agent that is there, ask nothing
   reflectd setup --dry-run           show what that would change, write nothing
-  reflectd setup --undo              take the last change of each agent back
+  reflectd setup --undo              disconnect every agent; each file is as before
   reflectd setup --learning on       learn from judged sessions, change nothing else
   reflectd setup --judge claude-cli  who judges Claude Code's sessions
-  reflectd setup opencode --remove   disconnect one agent
+  reflectd setup opencode --undo     disconnect one agent
 
-exit codes: 0 done (--status: an agent is connected), 1 no agent is there, you
-ended it at a question, or a file can't be written, 2 wrong arguments or
-settings, 3 --status: none is connected"""
+`reflectd doctor` says what is connected.
+
+exit codes: 0 done, 1 no agent is there, you ended it at a question, or a file
+can't be written, 2 wrong arguments or settings"""
 PROOF: Final = "proof.enabled"
+
+
+class _Done(Struct, frozen=True):
+    """The outcome for one agent. ``copied``: the plugin's copy was made or brought up to date; ``note``: for
+    the person.
+    """
+
+    changes: Sequence[Change]
+    backup: Path | None = None
+    copied: bool = False
+    note: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Says whether a file of the agent's is another one."""
+        return any(change.action != "unchanged" for change in self.changes)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
     """Register the verb."""
     setup = subparsers.add_parser("setup", epilog=EPILOG)
     setup.add_argument("host", nargs="?", choices=tuple(HOSTS), metavar="HOST", help=" or ".join(HOSTS))
-    what = setup.add_mutually_exclusive_group()
-    what.add_argument("--status", action="store_true", help="say what is connected, change nothing")
-    what.add_argument(
-        "--undo", action="store_true", help="restore the agent's settings from the newest backup"
+    setup.add_argument(
+        "--undo",
+        "--remove",
+        action="store_true",
+        help="take out what is ours and nothing else; a file that nobody edited since is as before",
     )
-    what.add_argument("--remove", action="store_true", help="remove what is ours, and nothing else")
     setup.add_argument(
         "--yes", action="store_true", help="ask nothing; without HOST: connect every agent that is there"
     )
     setup.add_argument("--dry-run", action="store_true", help="show the change, write nothing")
-    for flag, text in (
-        ("--learning", "whether it learns from judged sessions (asked once; alone it means on)"),
-        ("--proof", "whether it runs a project's own check (asked once; alone it means on)"),
-    ):
-        setup.add_argument(flag, nargs="?", const="on", choices=("on", "off"), help=text)
+    setup.add_argument(
+        "--learning",
+        nargs="?",
+        const="on",
+        choices=("on", "off"),
+        help="whether it learns from judged sessions (asked once; alone it means on)",
+    )
     setup.add_argument(
         "--judge",
         choices=judge.CHOICES,
         help="who judges Claude Code's sessions; with `setup codex`, or where only Codex is there, Codex's",
     )
     setup.add_argument(
-        "--project", action="store_true", help="in this folder only (else in all your projects)"
-    )
-    for flag, text in (
-        ("--mod", "Claude Code: with or without the plugin's mod, which runs with your rights"),
-        ("--reflect", f"Claude Code: with or without a command /reflect of yours, for {FULL}"),
-    ):
-        setup.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
-    setup.add_argument(
-        "--force", action="store_true", help="even if the file was edited since or belongs to another user"
+        "--reflect", action="store_true", help=f"Claude Code: with a command /reflect of yours, for {FULL}"
     )
     setup.add_argument("--json", action="store_true", help="print the outcome as JSON")
     setup.set_defaults(run=run)
 
 
-def run(
-    args: argparse.Namespace,
-    *,
-    env: Mapping[str, str] = os.environ,
-    now: Clock = partial(datetime.now, UTC),  # noqa: B008 - a clock
-) -> int:
+def run(args: argparse.Namespace, *, env: Mapping[str, str] = os.environ) -> int:
     """Do what the arguments say and report it. Returns the exit code. Raises ``UserError``, ``Unavailable``,
     ``OSError``.
     """
-    _check(args)
-    value, code = _status(args, env) if args.status else _Run(args, env, now).change()
+    for key in ("learning", "judge", "reflect"):
+        if args.undo and getattr(args, key):
+            raise UserError(f"give --{key} alone, without --undo and --remove")
+    if args.reflect and args.host != CLAUDE_CODE.host:
+        raise UserError("--reflect is for one agent: `reflectd setup claude-code`")
+    if args.host == OPENCODE.host and args.judge:
+        raise UserError("--judge is not for opencode: `reflectd setup claude-code`")
+    value, code = _Run(args, env).change()
     if args.json:
         print_json(value)
     return code
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse arguments that don't go together. Raises ``UserError``."""
-    back = args.remove or args.undo
-    if args.host and args.status:
-        raise UserError("--status is about all agents: leave out the agent's name")
-    if args.status and args.yes:
-        raise UserError("--yes is not allowed with --status")
-    for key in ("learning", "proof", "judge", "mod", "reflect"):
-        given = getattr(args, key)
-        if given is not None and (back or args.status):
-            flag = f"--{'no-' if given is False else ''}{key}"
-            raise UserError(f"give {flag} alone, without --remove, --undo and --status")
-    if args.reflect is not None and args.host != CLAUDE_CODE.host:
-        raise UserError("--reflect is for one agent: `reflectd setup claude-code`")
-    if args.host == OPENCODE.host and (args.mod is not None or args.judge):
-        raise UserError("--mod and --judge are not for opencode: `reflectd setup claude-code`")
-
-
-def _status(args: argparse.Namespace, env: Mapping[str, str]) -> tuple[dict[str, Any], int]:
-    """Say what is connected. The value for ``--json``, and the exit code."""
-    there = agents.look(env, Path.cwd())
-    if not args.json:
-        say("\n".join(line for agent in there for line in agent.lines(env)))
-    return {"agents": [a.as_json() for a in there]}, 0 if any(a.loads for a in there) else NOT_CONNECTED
-
-
 class _Run:
-    """One run that changes something. ``values``: the settings of our own that it sets; ``state``: our
-    settings after that; ``reports``: the outcome for each agent.
+    """One run. ``values``: the settings of our own that it sets; ``state``: our settings after that;
+    ``done``: the outcome for each agent.
     """
 
     state: Written
 
-    def __init__(self, args: argparse.Namespace, env: Mapping[str, str], now: Clock) -> None:
-        self.args, self.env, self.now = args, env, now
-        self.back, self.dry = args.remove or args.undo, args.dry_run
+    def __init__(self, args: argparse.Namespace, env: Mapping[str, str]) -> None:
+        self.args, self.env, self.folder = args, env, Path.cwd()
+        self.back, self.dry = args.undo, args.dry_run
         self.values: dict[str, Value] = {}
-        self.reports: dict[str, Report] = {}
+        self.done: dict[str, _Done] = {}
 
     def change(self) -> tuple[dict[str, Any], int]:
         """Ask what is open, then do it. The value for ``--json``, and the exit code."""
         args = self.args
-        self._flags()
+        if args.learning:
+            self.values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
+        if args.judge:
+            self.values |= judge.given(args.judge, self.env, self._judged)
         asks = attended() and not (args.json or args.yes or self.dry or self.back)
         hosts: Sequence[str] | None = [args.host] if args.host else None
         there: list[Agent] = []
         if hosts is None and self.back:
-            hosts = [agent.host for agent in agents.look(self.env, Path.cwd()) if agent.loads]
+            hosts = [agent.host for agent in agents.look(self.env, self.folder) if agent.loads]
         elif hosts is None and self.values and not args.yes:
             hosts, asks = [], False  # a flag that answers one question, and nothing else
         elif hosts is None:
@@ -187,18 +170,6 @@ class _Run:
                 return {}, 1
         return self._do(hosts or ())
 
-    def _flags(self) -> None:
-        """Take the settings from the flags. Raises ``UserError`` for a judge that is not set up."""
-        args = self.args
-        if args.learning:
-            self.values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
-        if args.proof:
-            self.values[PROOF] = args.proof == "on"
-        if args.judge:
-            self.values |= judge.given(args.judge, self.env, self._judged)
-        if args.mod is not None:
-            self.values["claude_code.mod"] = args.mod
-
     @property
     def _judged(self) -> str:
         """Whose judge ``--judge`` is: without a host that of the only one here that lends no model."""
@@ -207,7 +178,7 @@ class _Run:
 
     def _there(self) -> list[Agent]:
         """Tells the person which agents are here. Raises ``Unavailable`` when there is none."""
-        looked = agents.look(self.env, Path.cwd())
+        looked = agents.look(self.env, self.folder)
         if not (self.args.json or self.args.yes):
             say("\n".join(line for agent in looked for line in agent.lines(self.env)))
         if there := [agent for agent in looked if agent.program]:
@@ -227,71 +198,67 @@ class _Run:
             return _which(there) if hosts is None else hosts
         more: dict[str, Value] = {}
         if not (learning.is_answered(settings) or learning.POINTS in self.values):
-            more |= dict.fromkeys(learning.SETTINGS, learning.ask(settings, self.env))
+            more |= dict.fromkeys(learning.SETTINGS, learning.ask(settings))
         connected = [agent.host for agent in there if agent.loads]
         hosts = _which(there) if hosts is None else hosts
         left = judge.undecided(settings, {*hosts, *connected})
         if left and not self.values.keys() & set(judge.SETTINGS.values()):
             more |= judge.ask(settings, self.env, left)
-        if PROOF not in settings.sources and PROOF not in self.values:
+        if PROOF not in settings.sources:
             more[PROOF] = _may_prove()
         self.values |= more
         return hosts
 
     def _do(self, hosts: Sequence[str]) -> tuple[dict[str, Any], int]:
         """Write the settings, connect or disconnect the agents, and say what was done and what comes next."""
-        args, failed = self.args, False
-        if not (self.dry or self.back):  # what is refused is refused before anything is written
-            for host in hosts:
-                agents.HOST[host].setup(
-                    argparse.Namespace(**{**vars(args), "dry_run": True}), self.env, self.now
-                )
-        self._write()
-        for host in hosts:
+        plans, failed = dict[str, list[Change]](), False
+        for host in hosts:  # what is refused is refused before anything is written
+            one = agents.HOST[host]
             try:
-                self.reports[host] = agents.HOST[host].setup(args, self.env, self.now)
+                if self.back:
+                    plans[host] = one.disconnect(self.env, self.folder)
+                else:
+                    plans[host] = one.connect(self.env, self.folder, command=self.args.reflect)
             except UserError as error:
-                if args.host or not self.back:
+                if self.args.host or not self.back:
                     raise
                 failed = True  # the other agent's settings can still be taken back
                 say(f"{HOSTS[host]}: {told(error)}", sys.stderr)
-                continue
-            if not args.json:
-                if not args.host:
-                    print(f"{HOSTS[host]}:")
+        self._write()
+        for host, changes in plans.items():
+            self.done[host] = _Done(changes) if self.dry else self._make(host, changes)
+            if not self.args.json:
                 self._tell(host)
-        changed = {
-            h for h, r in self.reports.items() if r.action != "unchanged" or r.copied or r.command.changed
-        }
+        changed = {host for host, done in self.done.items() if done.changed or done.copied}
         changed |= set() if self.dry or self.back else set(copies.refresh_all(self.env))
-        code = 2 if failed else 0
-        if args.json:
-            return self._as_json(), code
+        if self.args.json:
+            return self._as_json(), 2 if failed else 0
         for host, key in judge.SETTINGS.items():
-            if key in self.values and host not in self.reports:
+            if key in self.values and host not in self.done:
                 self._tell_judge(host)
-        if not self.back and (self.reports or learning.POINTS in self.values or not self.values):
+        if not self.back and (self.done or learning.POINTS in self.values or not self.values):
             by_rules = not self.state.problem and learning.is_by_rules(self.state.settings, self.env)
-            say(
-                f"  learns: {self.state.problem or learning.in_words(self.state.settings, by_rules=by_rules)}"
-            )
+            words = self.state.problem or learning.in_words(self.state.settings, by_rules=by_rules)
+            say(f"  learns: {words}")
         self._tell_next([name for host, name in HOSTS.items() if host in changed])
-        return {}, code
+        return {}, 2 if failed else 0
+
+    def _make(self, host: str, changes: Sequence[Change]) -> _Done:
+        one, args = agents.HOST[host], self.args
+        copied = not self.back and copies.refresh(self.env, host, make=True)
+        backup = one.make(self.env, self.folder, changes)
+        note = "" if self.back else one.trust(self.env, yes=args.yes, asks=attended() and not args.json)
+        return _Done(changes, backup, copied, note)
 
     def _write(self) -> None:
         """Set our own settings, if any, and tell it. Raises ``UserError`` and ``Unavailable``."""
         values, file, wrong = self.values, paths.config_file(self.env), list[str]()
-        settings = config.load(self.env, file, left_out=None if values else wrong)
         if not values:
-            problem = f"{NO_START}: {'; '.join(wrong)}" if wrong else ""
-            self.state = Written(file, settings, problem=problem)
+            settings = config.load(self.env, file, left_out=wrong)
+            self.state = Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
             return
-        written = put_settings(self.env, values, self.now, force=self.args.force, dry_run=self.dry)
-        if "claude-cli" in map(values.get, judge.SETTINGS.values()) and not self.dry:
-            login = judge.login_of(written.settings, self.env)
-            notes = [*written.notes, *([f"Claude Code is {login}"] if login else [])]
-            written = replace(written, notes=tuple(notes))
-        self.state = written
+        config.load(self.env, file)  # a mistake in it is refused
+        self.state = written = put_settings(self.env, values, dry_run=self.dry)
         if self.args.json:
             return
         if self.dry:
@@ -305,28 +272,30 @@ class _Run:
             say(f"  note:   {note}")
 
     def _tell(self, host: str) -> None:
-        """Say what became of one agent's settings, and who judges its sessions."""
-        report = self.reports[host]
-        for warning in report.warnings:
-            say(f"warning: {warning}", sys.stderr)
-        if report.action == "unchanged":
-            end = "." if report.command.told else ": nothing to do."
-            say(f"{report.file} {'does not load' if self.args.remove else 'already loads'} reflectd{end}")
-            if report.copied:
-                say(f"  plugin: {copies.place(self.env, host)} is of this version now")
-        elif self.dry:
-            print(report.diff, end="")
-        else:
-            say(SAID[report.action].format(file=report.file))
-            if report.backup:
-                say(f"  backup: {report.backup} (the same command with --undo restores it)")
-        if report.note:
-            say(f"  {report.note}")
-        if report.command.told:
-            say(f"  /reflect: {report.command.told}")
+        """Say what became of one agent's files, and who judges its sessions."""
+        done, agent = self.done[host], agents.HOST[host]
+        if not self.args.host:
+            print(f"{HOSTS[host]}:")
+        for change in done.changes:
+            line = FULL if change.line == FULL else "reflectd"
+            for warning in change.warnings:
+                say(f"warning: {warning}", sys.stderr)
+            if change.action == "unchanged":
+                stands = "does not load" if self.back else "already loads"
+                say(f"{change.file} {stands} {line}: nothing to do.")
+            elif self.dry:
+                print(change.diff, end="")
+            else:
+                say(SAID[change.action].format(file=change.file, line=line))
+        if done.copied and not done.changed:
+            say(f"  plugin: {copies.place(self.env, host)} is of this version now")
+        if done.backup:
+            say(f"  backup: {done.backup} (the same command with --undo restores it)")
+        if done.note:
+            say(f"  {done.note}")
         if self.back:
             return
-        if not agents.HOST[host].find(self.env):
+        if not agent.find(self.env):
             say(f"warning: {agents.missing(host)}: install it to use this", sys.stderr)
         self._tell_judge(host)
 
@@ -355,11 +324,7 @@ class _Run:
     def _as_json(self) -> dict[str, Any]:
         """The steps, for a script."""
         args, state = self.args, self.state
-        each = []
-        for host in self.reports:
-            named = {} if args.host else {"host": host}
-            judges = {"judge": self._judge(host)} if host in judge.SETTINGS and not self.back else {}
-            each.append({**named, **self._report(host), **judges})
+        each = [self._one_as_json(host) for host in self.done]
         steps = each[0] if args.host else {"agents": each}
         if self.back:
             return steps
@@ -369,26 +334,33 @@ class _Run:
         alone = {"judge": self._judge(self._judged)} if args.judge and not each else {}
         return {**steps, **alone, "learning": learns}
 
+    def _one_as_json(self, host: str) -> dict[str, Any]:
+        done = self.done[host]
+        files = [
+            {"file": str(c.file), "action": c.action, "changed": c.action != "unchanged", "diff": c.diff}
+            for c in done.changes
+        ]
+        found: dict[str, Any] = {
+            "host": host,
+            **files[0],
+            "more": files[1:],
+            "line": done.changes[0].line,
+            "backup": str(done.backup) if done.backup else None,
+            "warnings": [warning for change in done.changes for warning in change.warnings],
+            "copied": done.copied,
+            "note": done.note,
+            "dry_run": self.dry,
+            "program": agents.HOST[host].find(self.env) or None,
+        }
+        judges = {"judge": self._judge(host)} if host in judge.SETTINGS and not self.back else {}
+        return {**found, **judges}
+
     def _judge(self, host: str) -> dict[str, Any]:
         judging = self._judging(host)
         if isinstance(judging, str):
             return {"error": judging}
         notes = [*self.state.notes, *judge.notes(self.state.settings, judging, self.env)]
         return {**judging._asdict(), **self.state.as_json(judge.SETTINGS[host]), "warnings": notes}
-
-    def _report(self, host: str) -> dict[str, Any]:
-        report = self.reports[host]
-        mod = {"claude_code.mod"} & self.values.keys() if host == CLAUDE_CODE.host else set[str]()
-        return {
-            **asdict(report),
-            "file": str(report.file),
-            "changed": report.action != "unchanged",
-            "backup": str(report.backup) if report.backup else None,
-            "dry_run": self.dry,
-            "notes": [f"{key} = {toml(self.values[key])}" for key in mod],
-            "command": report.command.told,
-            "program": agents.HOST[host].find(self.env) or None,
-        }
 
     def _tell_next(self, changed: Sequence[str]) -> None:
         """The last line: what the person does now. ``changed``: the agents that run with what was before."""
@@ -399,21 +371,16 @@ class _Run:
             return
         settings = self.state.settings
         where = paths.resolve(self.env, state_dir=settings.daemon.state_dir, connects=False)
-        unused = {"claude_code.mod"}  # by the daemon
-        old = self.state.changed - unused and status(paths.find_socket(where), 1.0)
+        old = self.state.changed and status(paths.find_socket(where), 1.0)
         steps = ["`reflectd start`"] if where.stopped.exists() and not self.back else []
         steps += ["`reflectd restart`"] if old else []
         steps += [f"restart {' and '.join(changed)}"] if changed else []
-        if (
-            self.args.undo
-            and not self.args.host
-            and any(key in settings.sources for key in learning.SETTINGS)
-        ):
+        if self.back and not self.args.host and settings.sources.keys() & set(learning.SETTINGS):
             say("Learning and the judge stay as you said: `reflectd config --changed`.")
         if steps:
             say(f"Next: {', then '.join(steps)}.")
             return
-        there = agents.look(self.env, Path.cwd())
+        there = agents.look(self.env, self.folder)
         if self.state.changed:
             say("It counts from the daemon's next start on.")
             if not any(agent.loads for agent in there):

@@ -33,13 +33,13 @@ from ..render import plain, print_json
 from ..settings import add_flags, look
 from ..terminal import agreed, say
 from . import agents
-from .opencode import loaded
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
     from ...paths import Paths
+    from .connect import Host
 
 Kind = Literal["settings", "service", "daemon", "plugins", "socket", "state", "config"]
 STATE: Final = re.compile(
@@ -62,10 +62,14 @@ class Trace(Struct, frozen=True):
 
 
 def settings(env: Mapping[str, str], folder: Path) -> Iterator[Trace]:
-    """The hosts' settings that name us: the person's, ``folder``'s, and all that ``setup`` edited."""
+    """Our entries in the person's settings of the hosts, and in all files that ``setup`` edited."""
+
+    def remove(host: Host, file: Path) -> None:
+        host.make(env, folder, [host.removal(env, file)])
+
     for host in agents.HOST.values():
-        for file, part, remove in host.traces(env, folder):
-            yield Trace("settings", str(file), part, remove)
+        for file in host.ours_in(env):
+            yield Trace("settings", str(file), "our entry", partial(remove, host, file))
 
 
 def service(env: Mapping[str, str], where: Paths) -> Iterator[Trace]:
@@ -121,9 +125,9 @@ def untouched(env: Mapping[str, str], where: Paths) -> Iterator[str]:
     for kept, ours in ((where.state_dir, STATE), (config_file(env).parent, CONFIG), (data_folder(env), DATA)):
         there = sorted(kept.iterdir()) if kept.is_dir() else []
         yield from (f"{path} (not ours)" for path in there if not ours.fullmatch(path.name))
-    for file, line in loaded(env, Path.cwd()):
-        if not line:
-            yield f"{file} (the plugin, which somebody put there)"
+    for host in agents.HOST.values():
+        for file in sorted({*host.loads(env, Path.cwd())} - {*host.ours_in(env)}):
+            yield f"{file} (loads reflectd; somebody else's entry)"
     for name in _SHELLS:
         file = Path(env.get("HOME", ""), name)
         with suppress(OSError):

@@ -95,49 +95,6 @@ def test_an_organisation_s_settings_are_read(
     assert says in why
 
 
-OURS = {"source": "directory", "path": "FOLDER"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"strictKnownMarketplaces": []}, "strictKnownMarketplaces"),
-        ({"strictKnownMarketplaces": "none"}, "strictKnownMarketplaces"),
-        (
-            {"strictKnownMarketplaces": [{"source": "hostPattern", "hostPattern": ".*"}]},
-            "strictKnownMarketplaces",
-        ),
-        (
-            {"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "^/opt/"}]},
-            "strictKnownMarketplaces",
-        ),
-        (
-            {"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "("}]},
-            "strictKnownMarketplaces",
-        ),
-        ({"allowedMarketplaces": []}, "allowedMarketplaces"),
-        ({"blockedMarketplaces": [{"source": "pathPattern", "pathPattern": ".*"}]}, "blockedMarketplaces"),
-        ({"strictKnownMarketplaces": [OURS], "blockedMarketplaces": [OURS]}, "blockedMarketplaces"),
-        ({"strictKnownMarketplaces": [OURS]}, ""),
-        ({"strictKnownMarketplaces": [OURS], "allowedMarketplaces": []}, ""),
-        ({"strictKnownMarketplaces": [{"source": "pathPattern", "pathPattern": "plugins/claude"}]}, ""),
-        ({"blockedMarketplaces": [{"source": "github", "repo": "a/b"}]}, ""),
-    ],
-)
-def test_an_organisation_s_lists_of_marketplaces_are_read(
-    desk: Desk, settings: dict[str, object], key: str
-) -> None:
-    """As Claude Code 2.1.330 does with each of these: it loads the plugin or refuses its marketplace."""
-    desk()
-    file = desk.root / "etc" / "managed-settings.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps(settings).replace("FOLDER", desk.folder))
-    named = [f"{file}: {key} keeps out the plugin's marketplace, the folder {desk.folder}"] if key else []
-    assert list(CLAUDE_CODE.silenced(desk.env, desk.project, (file,))) == named
-    assert desk("--remove") == 0
-    assert list(CLAUDE_CODE.silenced(desk.env, desk.project, (file,))) == []
-
-
 def test_doctor_looks_at_our_entries(desk: Desk) -> None:
     """Our plugin is enabled, exists and is this installation's; and the hooks have the programs they need."""
     a_program(desk, "curl", "")

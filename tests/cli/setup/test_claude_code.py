@@ -63,8 +63,8 @@ def test_everything_else_stays_and_twice_is_once(desk: Desk) -> None:
         "diff": "",
         "warnings": [],
         "copied": True,
-        "notes": [],
-        "command": "",
+        "more": [],
+        "host": "claude-code",
         "note": "",
         "program": None,
     }
@@ -116,26 +116,13 @@ def test_a_moved_installation_is_updated(desk: Desk) -> None:
 
 
 def test_where_the_file_is(desk: Desk) -> None:
-    """CLAUDE_CONFIG_DIR, the home, or this project; a relative folder could be anywhere and is refused."""
+    """CLAUDE_CONFIG_DIR, or the home; a relative folder could be anywhere and is refused."""
     assert desk.json("--dry-run")["file"] == str(desk.file)
-    assert desk("--project", "--json") == 0
-    done = json.loads(desk.out)
-    assert done["file"] == str(desk.project / ".claude" / "settings.json")
-    assert "trusted" in done["warnings"][0]
     desk.env["CLAUDE_CONFIG_DIR"] = str(desk.root / "cc")
     assert desk.json()["file"] == str(desk.root / "cc" / "settings.json")
     desk.env["CLAUDE_CONFIG_DIR"] = "cc"
     assert desk() == 2
     assert "absolute" in desk.err
-
-
-def test_a_shared_project_is_pointed_out(desk: Desk) -> None:
-    """A path of this machine may end up in a repository."""
-    (desk.project / ".git").mkdir()
-    assert desk("--project") == 0
-    assert "of this machine" in desk.err
-    assert desk("--project", "--remove") == 0
-    assert os.listdir(desk.project) == [".git"]
 
 
 def test_removal_without_anything_of_ours(desk: Desk) -> None:
@@ -150,15 +137,16 @@ def test_removal_without_anything_of_ours(desk: Desk) -> None:
     assert desk.file.read_text() == theirs
 
 
-def test_what_claude_code_noted_goes_too(desk: Desk) -> None:
+def test_what_claude_code_noted_goes_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its records of our plugin are removed, others stay; while another scope loads us, all stay."""
+    monkeypatch.chdir(desk.project)
     plugins = desk.file.parent / "plugins"
     other = {"source": {"source": "github", "repo": "a/b"}, "installLocation": "/x"}
     known = plugins / "known_marketplaces.json"
     installed = plugins / "installed_plugins.json"
     noted = {"reflectd": desk.ours["extraKnownMarketplaces"]["reflectd"], "b": other}
     desk()
-    desk("--project")
+    project = desk.write(json.dumps(desk.ours), desk.project / ".claude" / "settings.json")
     desk.write(json.dumps(noted, indent=2), known)
     listed = {"version": 2, "plugins": {"a@b": [], "reflectd@reflectd": [{"scope": "user"}]}}
     desk.write(json.dumps(listed, indent=2), installed)
@@ -166,11 +154,11 @@ def test_what_claude_code_noted_goes_too(desk: Desk) -> None:
     assert desk("--remove") == 0
     assert "still loaded" in desk.err
     assert json.loads(known.read_text()) == noted
-    assert desk("--project", "--remove") == 0
+    project.unlink()
+    assert desk("--remove") == 0
     assert json.loads(known.read_text()) == {"b": other}
     assert json.loads(installed.read_text()) == {"version": 2, "plugins": {"a@b": []}}
     assert sorted(os.listdir(plugins)) == ["installed_plugins.json", "known_marketplaces.json"]
-    assert not (desk.project / ".claude").exists()
 
 
 @pytest.mark.shows("I43")

@@ -149,15 +149,3 @@ def test_a_hook_before_ours_takes_its_trust(desk: Desk) -> None:
     desk.write(json.dumps(moved))
     (why,) = CODEX.silenced(desk.env, desk.project)
     assert f"does not trust 1 of {len(EVENTS)} hooks" in why
-
-
-def test_a_project_of_its_own(desk: Desk) -> None:
-    """Codex notes in its home that the project's hooks are trusted."""
-    desk.file = desk.project / ".codex" / "hooks.json"
-    settings = desk.root / "home" / ".codex" / "config.toml"
-    desk.write("[x]\n", settings)
-    before = desk.tree()
-    assert desk("--project") == 0
-    settings.write_text("[x]\n" + trust(desk, desk.file.parent))
-    assert desk("--project", "--remove") == 0
-    assert desk.tree() == before

@@ -55,8 +55,10 @@ def test_set_keeps_the_comments_of_the_file(box: Sandbox) -> None:
     assert tomllib.loads(file.read_text())["spend"] == {"cents_per_day": 7}
     said(reflectd(box, "config", "undo"), 0, "-cents_per_day = 7", "restored")
     assert "spend" not in tomllib.loads(file.read_text())
+    said(reflectd(box, "config", "undo"), 2, "nothing to undo")
+    said(reflectd(box, "config", "set", "toasts", "yes"), 0)
     file.write_text("[log]\n")
-    said(reflectd(box, "config", "undo"), 2, "was changed after our backup")
+    said(reflectd(box, "config", "undo"), 2, "was changed after our change of it")
     assert file.read_text() == "[log]\n"
 
 

@@ -145,7 +145,7 @@ def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None
     folder = copy_of(box, "claude-code")
     said(reflectd(box, "setup", "claude-code"), 0)
     assert (folder / copies.MOD).is_file()
-    said(reflectd(box, "setup", "claude-code", "--no-mod"), 0, "claude_code.mod = false")
+    said(reflectd(box, "config", "set", "claude_code.mod", "false"), 0, "restart Claude Code")
     assert not (folder / copies.MOD).exists()
     assert "modules" not in hooks(folder)
     with (box.home / ".config" / "reflectd" / "config.toml").open("a") as file:
@@ -154,7 +154,7 @@ def test_each_part_is_there_only_where_the_settings_say_so(box: Sandbox) -> None
     assert not (folder / copies.MOD).exists()
     assert copies.EVENT in hooks(folder)["hooks"]
     (box.home / ".config" / "reflectd" / "config.toml").unlink()
-    said(reflectd(box, "setup", "claude-code", "--mod"), 0)
+    said(reflectd(box, "setup", "claude-code"), 0)
     assert (folder / copies.MOD).is_file()
 
 

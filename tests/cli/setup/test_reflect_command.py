@@ -34,45 +34,34 @@ def uninstalled(desk: Desk) -> list[str]:
     return [trace.path for trace in found]
 
 
+def actions(desk: Desk, *argv: str) -> list[str]:
+    """What was done to the files of Claude Code, that of the settings first."""
+    done = desk.json(*argv)
+    return [done["action"], *(one["action"] for one in done["more"])]
+
+
 @pytest.mark.shows("TR1")
-def test_it_is_made_on_request_and_taken_away_again(desk: Desk) -> None:
-    """The plugin's own text, where the person's commands are; ``--remove`` leaves no trace of it."""
+@pytest.mark.parametrize("later", [False, True])
+def test_it_is_made_on_request_and_taken_away_again(desk: Desk, later: bool) -> None:
+    """The plugin's own text, where the person's commands are, with the settings or later; nobody gets one
+    unasked, and no trace of it is left.
+    """
     before = desk.tree()
+    if later:
+        assert desk() == 0
+        assert not file(desk).exists()
     assert desk("--reflect", "--dry-run") == 0
-    assert f"{file(desk)} would be made" in desk.out
-    assert desk.tree() == before
-    assert desk.json("--reflect")["command"] == f"{file(desk)} made"
+    assert f"+++ {file(desk)} (new)" in desk.out
+    assert not file(desk).exists()
+    assert actions(desk, "--reflect") == ["unchanged" if later else "created", "created"]
     assert file(desk).read_bytes() == SHIPPED.read_bytes()
     made = desk.tree()
-    assert desk.json("--reflect")["command"] == f"{file(desk)} is there already"
-    assert desk.json()["command"] == ""
+    for argv in ((), ("--reflect",)):
+        assert actions(desk, *argv) == ["unchanged", "unchanged"]
+    assert desk("--undo", "--dry-run") == 0
     assert desk.tree() == made
-    assert desk("--remove", "--dry-run") == 0
-    assert desk.tree() == made
-    assert desk("--remove") == 0
-    assert f"{file(desk)} removed" in desk.out
-    assert desk.tree() == before
-
-
-def test_nobody_gets_one_unasked(desk: Desk) -> None:
-    """Setup without ``--reflect`` makes no command."""
-    assert desk() == 0
-    assert not file(desk).exists()
-
-
-def test_it_is_undone_like_the_rest(desk: Desk) -> None:
-    """With the settings that it came with, and alone when it came later."""
-    before = desk.tree()
-    desk("--reflect")
-    assert desk.json("--undo")["command"] == f"{file(desk)} removed"
-    assert desk.tree() == before
-    desk()
-    connected = desk.tree()
-    desk("--reflect")
-    assert desk("--no-reflect") == 0
-    assert desk.tree() == connected
-    desk("--reflect")
     assert desk("--undo") == 0
+    assert f"Removed {file(desk)}" in desk.out
     assert desk.tree() == before
 
 
@@ -83,8 +72,8 @@ def test_another_s_file_is_never_touched(desk: Desk) -> None:
     assert desk("--reflect") == 2
     assert "is a command of your own" in desk.err
     assert desk.tree() == before
-    assert desk("--reflect", "--remove") == 2
-    for argv in ([], ["--no-reflect"], ["--remove"]):
+    assert desk("--reflect", "--undo") == 2
+    for argv in ([], ["--undo"]):
         assert desk(*argv) == 0
         assert file(desk).read_text("utf-8") == MINE
     desk()
@@ -98,10 +87,10 @@ def test_one_that_was_edited_stays(desk: Desk) -> None:
     desk("--reflect")
     edited = file(desk).read_text("utf-8") + "\nAnswer in German.\n"
     file(desk).write_text(edited, "utf-8")
-    assert desk("--remove") == 0
-    assert "was edited since and stays" in desk.out
+    assert desk("--undo") == 0
+    assert "was edited since and stays" in desk.err
     desk("--reflect")
-    assert "was edited since and stays as it is" in desk.out
+    assert "was edited since and stays as it is" in desk.err
     assert str(file(desk)) not in uninstalled(desk)
     assert file(desk).read_text("utf-8") == edited
 
@@ -116,9 +105,7 @@ def test_an_older_text_of_ours_is_brought_up_to_date(desk: Desk) -> None:
         if written.read_bytes() == SHIPPED.read_bytes():
             written.write_bytes(old)
     file(desk).write_bytes(old)
-    assert desk("--dry-run") == 0
-    assert "would be brought up to date" in desk.out
-    assert desk.json()["command"] == f"{file(desk)} is of this version now"
+    assert actions(desk) == ["unchanged", "replaced"]
     assert file(desk).read_bytes() == SHIPPED.read_bytes()
     assert str(file(desk)) in uninstalled(desk)
     assert desk.tree() == before

@@ -10,7 +10,6 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from daemon.paths import shipped
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
 from tests.support.machine.command_line import environment, judged, reflectd, said
@@ -30,12 +29,13 @@ def ours(box: Sandbox) -> list[str]:
 
 
 def used(box: Sandbox) -> None:
-    """Both agents are connected, opencode also in another folder; a session was judged; settings and a prompt
-    were written; the daemon runs.
+    """Both agents are connected, opencode also with settings in another folder; a session was judged;
+    settings and a prompt were written; the daemon runs.
     """
     (box.root / "other").mkdir()
     said(reflectd(box, "setup", "opencode"), 0)
-    said(reflectd(box, "setup", "opencode", "--project", cwd=box.root / "other"), 0)
+    other = {"XDG_CONFIG_HOME": str(box.root / "other")}
+    said(reflectd(box, "setup", "opencode", **other), 0)
     said(reflectd(box, "setup", "claude-code", "--judge", "offline"), 0)
     prompts = box.home / ".config" / "reflectd" / "prompts"
     prompts.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def test_a_list_comes_first_and_alone_it_changes_nothing(box: Sandbox) -> None:
     text = said(reflectd(box, "uninstall", "--dry-run"), 0, "To be removed")
     for path in (
         box.home / ".config" / "opencode" / "opencode.json",
-        box.root / "other" / "opencode.json",
+        box.root / "other" / "opencode" / "opencode.json",
         box.home / ".claude" / "settings.json",
         box.home / ".config" / "reflectd",
         box.home / ".local" / "share" / "reflectd",
@@ -129,9 +129,7 @@ def test_what_a_person_put_into_our_folders_stays(box: Sandbox) -> None:
     (box.root / "elsewhere").mkdir()
     (box.root / "elsewhere" / "case.json").write_text("mine")
     (box.state / "cases").symlink_to(box.root / "elsewhere")
-    plugin = box.project / ".opencode" / "plugins" / "judge.ts"
-    plugin.parent.mkdir(parents=True)
-    plugin.write_bytes(shipped("shims/opencode/index.ts").read_bytes())
+    theirs = box.file("opencode.json", '{"plugin": ["opencode-reflectd"]}')
     (box.home / ".bashrc").write_text("source <(reflectd completion bash)\n")
     said(reflectd(box, "uninstall", "--yes", "--keep-config"), 0)
     assert sorted(os.listdir(config)) == ["anthropic.key", "config.toml"]
@@ -139,7 +137,7 @@ def test_what_a_person_put_into_our_folders_stays(box: Sandbox) -> None:
     assert os.listdir(config) == ["anthropic.key"]
     assert os.listdir(box.state) == ["note.txt"]
     assert os.listdir(box.root / "elsewhere") == ["case.json"]
-    for path in (config / "anthropic.key", box.state / "note.txt", plugin, box.home / ".bashrc"):
+    for path in (config / "anthropic.key", box.state / "note.txt", theirs, box.home / ".bashrc"):
         assert path.exists()
         assert f"{path} (" in text.partition("Not touched")[2]
 

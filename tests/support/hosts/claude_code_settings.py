@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from daemon.cli.setup import setup
 from daemon.core.errors import ReflectdError
 
 
-def run_setup(argv: Sequence[str], env: Mapping[str, str], now: Callable[[], datetime]) -> int:
+def run_setup(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """``reflectd setup`` in this process; an error is told as the command line tells it."""
     parser, words = Parser(), ["setup", *argv]
     setup.add_parser(parser.add_subparsers(dest="verb", required=True))
     args = parser.parse_args(words)
     try:
-        return setup.run(args, env=env, now=now)
+        return setup.run(args, env=env)
     except (ReflectdError, OSError) as error:
         return failed(error, words)
 
@@ -34,7 +33,6 @@ class Desk:
     root: Path
     capsys: pytest.CaptureFixture[str] | None = None
     env: dict[str, str] = field(default_factory=dict)
-    time: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     host: str = "claude-code"
     out: str = ""
     err: str = ""
@@ -53,8 +51,7 @@ class Desk:
         }
 
     def __call__(self, *argv: str) -> int:
-        self.time += timedelta(seconds=1)
-        code = run_setup([self.host, *argv], self.env, lambda: self.time)
+        code = run_setup([self.host, *argv], self.env)
         if self.capsys:
             self.out, self.err = self.capsys.readouterr()
         return code
