@@ -27,7 +27,6 @@ RECORDED: Final = REPO / "tests" / "data" / "patterns.json"
 RECORD: Final = ".venv/bin/python -m tests.test_patterns"
 # Patterns that are made while the program runs, and why none of them is slow.
 MADE = {
-    "cli/setup/claude_code.py:_is_listed": "an organisation's own pattern, on the path of one folder",
     "tables.py:pattern": "called while a module is imported: attacked with the others",
     "redact/tokens.py:_one_pattern": "called while the module is imported: attacked with the others",
     "redact/values.py:_until": "called while the module is imported: attacked with the others",
