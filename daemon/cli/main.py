@@ -113,9 +113,9 @@ class WrongArguments(UserError):
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse has it, with a help that is as wide as the terminal, and 80 columns without one. Our
-    examples stay as they are laid out. It raises ``WrongArguments`` where argparse would print and exit.
-    ``bare``: the action below this verb that is meant where none of ``actions`` (or no word) is named.
+    """As argparse has it, with our examples as they are laid out. It raises ``WrongArguments`` where argparse
+    would print and exit. ``bare``: the action below this verb that is meant where none of ``actions`` (or no
+    word) is named.
     """
 
     def __init__(self, *args: Any, bare: str = "", actions: Collection[str] = (), **more: Any) -> None:  # noqa: ANN401 - argparse has many
@@ -147,29 +147,13 @@ class Parser(argparse.ArgumentParser):
         raise WrongArguments(message, self.format_usage())
 
     def format_help(self) -> str:
-        """The help, with a line end."""
+        """The help, no wider than the terminal."""
         from shutil import get_terminal_size
 
         from .terminal import fold, hang
 
-        limit = get_terminal_size().columns
-        lines = _flowing(super().format_help().split("\n"))
+        limit, lines = get_terminal_size().columns, super().format_help().split("\n")
         return "\n".join(part for line in lines for part in fold(line, limit, hang(line, limit)))
-
-
-def _flowing(lines: list[str]) -> list[str]:
-    """The lines, with those of a paragraph as one. Headings, indented and empty lines stay as they are."""
-    found: list[str] = []
-    for line in lines:
-        if found and _is_text(line) and _is_text(found[-1]) and not found[-1].endswith(":"):
-            found[-1] += f" {line}"
-        else:
-            found.append(line)
-    return found
-
-
-def _is_text(line: str) -> bool:
-    return bool(line) and not line.startswith(" ")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 EPILOG = """examples:
   claude mcp add reflectd -- reflectd mcp   let Claude Code start it in each session
-  reflectd mcp --dir ~/code/shop            what another client is told to start
-
-exit codes: 0 the client closed the pipe, 1 the extra [mcp] is missing, 2 wrong arguments, or a terminal"""
+  reflectd mcp --dir ~/code/shop            what another client is told to start"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -31,10 +31,7 @@ EPILOG = """examples:
   reflectd proof                   what may be run here, and what was run
   reflectd proof use 'make test'   the check of this project
   reflectd proof forbid 2          never run the second of the list
-  reflectd config set proof.enabled true
-
-exit codes: 0 done, 1 no daemon runs, or you said no,
-2 no such check, one that is never run, or no terminal to ask on"""
+  reflectd config set proof.enabled true"""
 WHERE = {"person": "you chose it", "project": "the project names it", "agent": "an agent ran it"}
 
 
@@ -42,9 +39,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb and its actions."""
     parser = verbs.add_parser("proof", epilog=EPILOG, bare="list")
     what = parser.add_subparsers(dest="action", metavar="ACTION")
-    add_action(
-        what, "list", "what may be run here, and what was run (also without an action)", _list, pager=True
-    )
+    add_action(what, "list", "what may be run here, and what was run (also without an action)", _list)
     use = add_action(what, "use", "choose the check of this project", _change)
     use.add_argument("command", metavar="COMMAND", help="one line, run in the project's folder")
     for name, text in (("forbid", "never run a check of the list"), ("allow", "let it be run again")):
@@ -69,7 +64,7 @@ def _list(args: argparse.Namespace) -> int:
     else:
         told = [problem for problem in problems if "proof." in problem]
         lines = _lines(settings, folder, known, ran, told, trusted=trusted, in_force=in_force)
-        show(lines, pager=not args.no_pager)
+        show(lines)
     return 0
 
 

@@ -13,7 +13,7 @@ from .. import config, paths
 from ..core.errors import BadReply, ReflectdError, UserError
 from ..core.settings import SETTINGS
 from ..files.project import find_project
-from .terminal import add_flag, say
+from .terminal import say
 
 if TYPE_CHECKING:
     import argparse
@@ -34,12 +34,11 @@ def add_flags(
     run: Callable[[argparse.Namespace], int] | None = None,
     *,
     json: str = "",
-    pager: bool = False,
     all_settings: bool = False,
 ) -> None:
-    """End a verb's parser: ``run`` does the verb; ``json``: the help of ``--json``; ``pager``: it ends with
-    ``show``. Add ``--socket`` and ``--state-dir``, which say where the daemon is; with ``all_settings`` every
-    setting. The help lists only those two: ``reflectd config`` shows all.
+    """End a verb's parser: ``run`` does the verb; ``json``: the help of ``--json``. Add ``--socket`` and
+    ``--state-dir``, which say where the daemon is; with ``all_settings`` every setting. The help lists only
+    those two: ``reflectd config`` shows all.
     """
     import argparse
 
@@ -47,8 +46,6 @@ def add_flags(
         parser.set_defaults(run=run)
     if json:
         parser.add_argument("--json", action="store_true", help=json)
-    if pager:
-        add_flag(parser)
     for key, setting in SETTINGS.items():
         if all_settings or key in SHORT:
             names = [SHORT[key]] if key in SHORT else []
@@ -62,13 +59,11 @@ def add_action(
     name: str,
     text: str,
     run: Callable[[argparse.Namespace], int],
-    *,
-    pager: bool = False,
 ) -> argparse.ArgumentParser:
     """Register an action of a verb about one project, with the flags that all of them have."""
     parser = what.add_parser(name, help=text, description=text)
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
-    add_flags(parser, run, json="print the outcome as JSON", pager=pager)
+    add_flags(parser, run, json="print the outcome as JSON")
     return parser
 
 

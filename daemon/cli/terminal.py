@@ -1,9 +1,7 @@
-"""Output for the person's terminal: lines are wrapped at its width, and a pager shows long texts.
+"""Output for the person's terminal: lines are wrapped at its width, and written whole into a pipe or a file.
 
-Into a pipe or a file, lines are written whole and no pager is started. A pager that can't be started is no
-error: the text is printed. Below that: questions in plain lines, and the progress of a long command. The
-terminal is never put into another mode, so it is as before when a command is ended. It uses the standard
-library only.
+Below that: questions in plain lines, and the progress of a long command. The terminal is never put into
+another mode, so it is as before when a command is ended.
 """
 
 from __future__ import annotations
@@ -36,13 +34,9 @@ def attended() -> bool:
 
 def width(stream: TextIO) -> int:
     """The columns of the terminal that the stream is; 0 when it is none, so that nothing is wrapped."""
-    return _size().columns if stream.isatty() else 0
-
-
-def _size() -> os.terminal_size:
     import shutil  # here, as what only a terminal needs, so that a pipe starts faster
 
-    return shutil.get_terminal_size()
+    return shutil.get_terminal_size().columns if stream.isatty() else 0
 
 
 def columns(text: str) -> int:
@@ -137,51 +131,9 @@ def say(text: str, to: TextIO | None = None) -> None:
     stream.flush()
 
 
-def add_flag(parser: argparse.ArgumentParser) -> None:
-    """Register ``--no-pager``, for a verb that ends with ``show``."""
-    parser.add_argument("--no-pager", action="store_true", help="print at once, however long it is")
-
-
-def show(lines: Iterable[str], *, pager: bool = True) -> None:
-    """Write the lines to stdout. With ``pager``, what is longer than the terminal's screen goes through the
-    program that ``PAGER`` names, else ``less``.
-    """
-    text = "\n".join(lines)
-    if not (pager and sys.stdout.isatty() and _taller(text) and _paged(text)):
-        print(text)
-
-
-def _taller(text: str) -> bool:
-    """Says whether the text and the prompt below it take more lines than the screen has."""
-    size = _size()
-    return sum(max(0, columns(x) - 1) // max(size.columns, 1) + 1 for x in text.split("\n")) >= size.lines
-
-
-def _paged(text: str) -> bool:
-    """Says whether the pager was started; it has ended then."""
-    import shlex
-    import signal
-    import subprocess
-
-    try:
-        command = shlex.split(os.environ.get("PAGER", "less"))
-    except ValueError:
-        return False
-    if not command or command == ["cat"] or os.environ.get("TERM") == "dumb":
-        return False
-    sys.stdout.flush()
-    # as git has it: keep colours, quit when it fits after all, leave the text on the screen
-    env = {"LESS": "FRX", **os.environ}
-    try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)  # noqa: S603 - the person's own pager
-    except OSError:
-        return False
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the pager
-    try:
-        process.communicate(f"{text}\n".encode(sys.stdout.encoding, "replace"))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return True
+def show(lines: Iterable[str]) -> None:
+    """Write the lines to stdout as they are."""
+    print("\n".join(lines))
 
 
 # --- questions ----------------------------------------------------------------------------------------------

@@ -105,18 +105,12 @@ class CaseFolder:
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / OWN
 
-    def save(self, source: Path, to: Path | None = None) -> tuple[Path, bool]:
-        """Copy a case into the folder under its own name, or to the new file ``to``.
-
-        Returns the path, and whether it is new. A case that the folder has already keeps its label.
-        """
-        target = to or self.path / source.name
-        if target.exists():
-            if to is None:
-                return target, False
-            raise UserError(f"{to} exists; choose another name, or remove it first")
-        self._write(target, read(source))
-        return target, True
+    def save(self, source: Path) -> Path:
+        """Copy a case into the folder under its own name; one that it has already stays. Returns its path."""
+        target = self.path / source.name
+        if not target.exists():
+            self._write(target, read(source))
+        return target
 
     def keep(self, session: str, at: int, content: Json) -> Path:
         """Keep a case that no daemon saved, by the name that the daemon would give it. One that is there
@@ -195,8 +189,7 @@ def dispute(state_dir: Path, source: Path, should_be: str, why: str, *, dry_run:
     ``Unavailable``. With ``dry_run`` nothing is written.
     """
     case, folder = summary(source), CaseFolder(state_dir)
-    path = folder.path / source.name
-    before = ""
+    path, before = folder.path / source.name, ""
     if not dry_run:
         folder.save(source)
         before = str((folder.label(path, should_be, why) or {}).get("expect") or "")
@@ -221,7 +214,7 @@ def read(path: Path) -> Json:
     except (ValueError, RecursionError) as e:
         raise UserError(f"{path} is not valid JSON: {e}") from None
     if not isinstance(case, dict) or not ({"case", "transcript"} & case.keys()):
-        raise UserError(f"{path} is not a case; `reflectd dispute save` makes one")
+        raise UserError(f"{path} is not a case; `reflectd dispute` makes one")
     return case
 
 

@@ -1,7 +1,7 @@
 """Keeps the results of a back-test in a file of its own, which needs no daemon: a line of JSON for each fact.
 
-Facts: the rules judged a file of stops; a model gave an opinion on a stop; a person labelled a feedback. The
-last line of a kind counts. So a killed command loses nothing that was paid for, and counts nothing twice.
+Facts: a model gave an opinion on a stop; a person labelled a feedback. The last line of a kind counts. So a
+killed command loses nothing that was paid for, and counts nothing twice.
 Results of another version or other prompts (``by``) do not count. The file can be deleted at any time.
 ``Unavailable`` when it can't be used.
 """
@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE: Final = "backtest.jsonl"
-SPARE: Final = 200  # lines that no longer count before the file is written anew
-
-
-class Judged(Struct, frozen=True, tag="file"):
-    """A file as it was when the rules judged it: ``changed`` is its time of change (ns), ``stops`` the result
-    of each by its mark, ``problem`` why there are no more.
-    """
-
-    path: str
-    size: int
-    changed: int
-    by: str
-    stops: dict[str, Raw] = {}
-    problem: str = ""
 
 
 class Paid(Struct, frozen=True, tag="stop"):
@@ -56,7 +42,7 @@ class Label(Struct, frozen=True, tag="label"):
     answer: str
 
 
-Fact: TypeAlias = Judged | Paid | Label
+Fact: TypeAlias = Paid | Label
 _DECODER: Final = msgspec.json.Decoder(Fact)
 _encode = msgspec.json.Encoder().encode
 
@@ -71,12 +57,9 @@ class Backtests:
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / FILE
-        self.files: dict[str, Judged] = {}
         self.paid: dict[tuple[str, str, str], Paid] = {}  # by judge, version and mark
         self.labels: dict[tuple[str, str], str] = {}  # by judge and mark
-        self._lines = 0
         for fact in self._facts():
-            self._lines += 1
             self._take(fact)
 
     def add(self, fact: Fact) -> None:
@@ -91,22 +74,10 @@ class Backtests:
                 file.write((b"" if whole else b"\n") + _encode(fact) + b"\n")
         except OSError as e:
             raise Unavailable(f"can't write {self.path}: {words(e)}") from e
-        self._lines += 1
         self._take(fact)
-
-    def tidy(self) -> None:
-        """Write the file anew when many of its lines no longer count."""
-        labels = (Label(*key, answer) for key, answer in self.labels.items())
-        kept = [*self.files.values(), *self.paid.values(), *labels]
-        if self._lines - len(kept) < max(SPARE, len(kept)):
-            return
-        write_atomic(self.path, b"".join(_encode(fact) + b"\n" for fact in kept), durable=False)
-        self._lines = len(kept)
 
     def _take(self, fact: Fact) -> None:
         match fact:
-            case Judged():
-                self.files[fact.path] = fact
             case Paid():
                 self.paid[fact.judge, fact.by, fact.mark] = fact
             case Label():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator
 
 import pytest
@@ -40,15 +39,11 @@ def test_help_fits_the_terminal(verb: str, width: int, monkeypatch: pytest.Monke
     assert f"usage: reflectd {verb}" in out.getvalue()
 
 
-def test_paragraphs_flow_and_examples_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Headings and examples keep their lines; what an example explains goes on below itself."""
+def test_examples_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example explains goes on below itself."""
     monkeypatch.setenv("COLUMNS", "60")
-    epilog = "examples:\n  run --a --b      what it does, and more than fits on a line\n\nOne two\nthree."
-    parser = Parser(prog="run", epilog=epilog, formatter_class=RawDescriptionHelpFormatter)
+    epilog = "examples:\n  run --a --b      what it does, and more than fits on a line"
+    parser = Parser(prog="run", epilog=epilog)
     assert parser.format_help().endswith(
-        "examples:\n"
-        "  run --a --b      what it does, and more than fits on a\n"
-        "                   line\n"
-        "\n"
-        "One two three.\n"
+        "examples:\n  run --a --b      what it does, and more than fits on a\n                   line\n"
     )

@@ -1,10 +1,9 @@
-"""What a terminal is given: ``terminal`` wraps, and starts the pager."""
+"""What a terminal is given: ``terminal`` wraps."""
 
 from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
 import pexpect
 import pytest
@@ -93,43 +92,14 @@ class Screen:
         self.code = child.exitstatus
 
 
-@pytest.fixture
-def pager(tmp_path: Path) -> str:
-    """A pager that says that it ran, and what it got on its first line."""
-    script = tmp_path / "pager.py"
-    script.write_text("import sys\ntext = sys.stdin.read()\nprint('PAGED', text.count('\\n'), text[:20])\n")
-    return f"{sys.executable} {script}"
-
-
-@pytest.mark.full("a pseudo-terminal is driven")
-def test_what_is_longer_than_the_screen_goes_through_the_pager(box: Sandbox, pager: str) -> None:
-    """Only on a terminal, only when it is too long; ``--no-pager``, ``PAGER=cat`` and a pager that is not
-    there print.
-    """
-    assert re.match(r"PAGED \d+ enabled", Screen(box, "config", PAGER=pager, NO_COLOR="1").text)
-    for args, env in (
-        (["config", "--no-pager"], {"PAGER": pager}),
-        (["config"], {"PAGER": "cat"}),
-        (["config"], {"PAGER": ""}),
-        (["config"], {"PAGER": "/nowhere/pager"}),
-        (["config"], {"PAGER": "'"}),
-        (["config"], {"PAGER": pager, "TERM": "dumb"}),
-    ):
-        text = Screen(box, *args, **env, NO_COLOR="1").text
-        assert "PAGED" not in text
-        assert "judge.mode" in text
-    assert "PAGED" not in Screen(box, "status", PAGER=pager).text
-    assert "PAGED" not in said(reflectd(box, "config", PAGER=pager), 0)
-
-
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_colours_only_on_a_terminal(box: Sandbox) -> None:
     """``status`` and ``config``; not with ``NO_COLOR``, on a dumb terminal, or into a pipe."""
     with Daemon(box):
         for verb in ("status", "config"):
-            assert "\x1b[" in Screen(box, verb, "--no-pager").text
+            assert "\x1b[" in Screen(box, verb).text
             for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-                assert "\x1b" not in Screen(box, verb, "--no-pager", **env).text
+                assert "\x1b" not in Screen(box, verb, **env).text
             assert "\x1b" not in said(reflectd(box, verb), 0)
 
 
@@ -149,7 +119,7 @@ def test_every_line_of_every_verb_fits_the_screen(box: Sandbox) -> None:
             ["config"],
             ["config", "--changed"],
             ["doctor"],
-            ["case", "list"],
+            ["dispute", "list"],
             ["judge", str(case), "--verbose"],
             ["setup", "--status"],
             ["start"],

@@ -27,12 +27,12 @@ def source(tmp_path: Path) -> Path:
 def test_saved_once_and_private(tmp_path: Path, source: Path) -> None:
     """A second save changes nothing; the folder is 0700 and the file 0600."""
     folder = CaseFolder(tmp_path / "state")
-    path, new = folder.save(source)
-    assert (path, new) == (tmp_path / "state" / "cases" / source.name, True)
+    path = folder.save(source)
+    assert path == tmp_path / "state" / "cases" / source.name
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert folder.label(path, "complete", "because") is None
-    assert folder.save(source) == (path, False)
+    assert folder.save(source) == path
     assert read(path)["label"] == {"expect": "complete", "why": "because", "by": "person"}
     assert folder.label(path, "incomplete", "") == {"expect": "complete", "why": "because", "by": "person"}
 
@@ -41,7 +41,7 @@ def test_the_list(tmp_path: Path, source: Path) -> None:
     """Newest first, and a file that can't be used is there with the reason."""
     folder = CaseFolder(tmp_path)
     assert folder.list() == []
-    path, _ = folder.save(source)
+    path = folder.save(source)
     (folder.path / "broken.json").write_text("{")
     (folder.path / ".hidden.json").write_text("{")
     found = folder.list()
@@ -53,19 +53,15 @@ def test_the_list(tmp_path: Path, source: Path) -> None:
 
 
 def test_the_persons_own_files_are_safe(tmp_path: Path, source: Path) -> None:
-    """Only a case of the folder is removed, by its name; ``--out`` never overwrites a file."""
+    """Only a case of the folder is removed, by its name."""
     folder = CaseFolder(tmp_path / "state")
-    path, _ = folder.save(source)
+    path = folder.save(source)
     with pytest.raises(UserError, match="not in"):
         folder.remove(str(source))
     assert folder.remove(path.stem) == path
     with pytest.raises(UserError, match="dispute list"):
         folder.remove(path.stem)
     assert source.exists()
-    chosen = tmp_path / "mine.json"
-    assert folder.save(source, chosen) == (chosen, True)
-    with pytest.raises(UserError, match="exists"):
-        folder.save(source, chosen)
 
 
 @pytest.mark.shows("I46")
@@ -74,7 +70,7 @@ def test_secrets_do_not_come_in(tmp_path: Path, source: Path) -> None:
     found = json.loads(source.read_text())
     found["case"]["requests"] = ["my key is sk-ant-api03-" + "aB3xY9zQ7w" * 4]
     source.write_text(json.dumps(found))
-    path, _ = CaseFolder(tmp_path / "state").save(source)
+    path = CaseFolder(tmp_path / "state").save(source)
     assert "sk-ant" not in path.read_text()
 
 

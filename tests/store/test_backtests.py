@@ -1,8 +1,7 @@
-"""What a back-test keeps: one fact a line, whole after a kill, and what counts no more goes."""
+"""What a back-test keeps: one fact a line, whole after a kill."""
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
@@ -10,17 +9,16 @@ import pytest
 from msgspec import Raw
 
 from daemon.core.errors import Unavailable
-from daemon.store.backtests import FILE, SPARE, Backtests, Judged, Label, Paid, answers
+from daemon.store.backtests import FILE, Backtests, Label, Paid, answers
 
 FACTS = (
-    Judged("/a.jsonl", 10, 20, "v1", {"m1": Raw(b'{"at":1}')}),
     Paid("anthropic", "v1", "m1", Raw(b"{}"), '{"x":1}'),
     Label("offline", "m1", "right"),
 )
 
 
 def state(kept: Backtests) -> tuple[object, ...]:
-    return kept.files, kept.paid, kept.labels
+    return kept.paid, kept.labels
 
 
 def test_what_was_kept_is_there_the_next_time(tmp_path: Path) -> None:
@@ -28,10 +26,9 @@ def test_what_was_kept_is_there_the_next_time(tmp_path: Path) -> None:
     assert answers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
     kept = Backtests(tmp_path)
-    for fact in (*FACTS, Label("offline", "m1", "complete"), Judged("/a.jsonl", 11, 21, "v1")):
+    for fact in (*FACTS, Label("offline", "m1", "complete")):
         kept.add(fact)
     assert state(Backtests(tmp_path)) == state(kept)
-    assert kept.files["/a.jsonl"].size == 11
     assert answers(tmp_path) == [("offline", "complete")]
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
@@ -45,27 +42,14 @@ def test_a_line_that_a_kill_cut_off_costs_only_itself(tmp_path: Path, cut: int) 
     path.write_bytes(path.read_bytes()[:-cut])
     Backtests(tmp_path).add(Label("offline", "m2", "complete"))
     kept = Backtests(tmp_path)
-    assert ("/a.jsonl" in kept.files, len(kept.paid), kept.labels["offline", "m2"]) == (True, 1, "complete")
+    assert (len(kept.paid), kept.labels["offline", "m2"]) == (1, "complete")
     assert (("offline", "m1") in kept.labels) == (cut == 1)
-
-
-def test_what_counts_no_more_goes(tmp_path: Path) -> None:
-    """After many changes the file is written anew, with all that counts."""
-    kept = Backtests(tmp_path)
-    for number in range(SPARE + 3):
-        kept.add(Judged("/a.jsonl", number, 20, "v1"))
-    kept.add(FACTS[1])
-    kept.add(FACTS[2])
-    kept.tidy()
-    assert len((tmp_path / FILE).read_bytes().splitlines()) == 3
-    assert state(Backtests(tmp_path)) == state(kept)
-    assert os.listdir(tmp_path) == [FILE]
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """Bad input: a folder in its place, and bytes that are no line."""
     (tmp_path / FILE).write_bytes(b"no JSON at all\n\xff\n")
-    assert state(Backtests(tmp_path)) == ({}, {}, {})
+    assert state(Backtests(tmp_path)) == ({}, {})
     (tmp_path / FILE).unlink()
     (tmp_path / FILE).mkdir()
     with pytest.raises(Unavailable, match=FILE):

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 EPILOG = """examples:
   reflectd dashboard               open it in your browser
   reflectd dashboard --no-browser  print the link, which works once, within a minute
-  reflectd dashboard --stop        close it; it closes by itself when nobody looked at it for an hour
-
-exit codes: 0 done, 1 no daemon or no port"""
+  reflectd dashboard --stop        close it; it closes by itself when nobody looked at it for an hour"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -31,10 +31,7 @@ ROTATED = ("reflectd.log.2", "reflectd.log.1")
 EPILOG = """examples:
   reflectd logs                    the last 50 lines; their times are UTC
   reflectd logs -f | grep -E 'level=(warning|error|critical)'
-  reflectd logs -n 100000 | grep session=ses_58c3
-
-exit codes: 0 done, 1 there is no log, 2 wrong arguments, 130 ended by Ctrl-C;
-where systemd runs the daemon, that of journalctl"""
+  reflectd logs -n 100000 | grep session=ses_58c3"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = """examples:
   reflectd prune --dry-run         what is too old, and whether deleting stands still
-  reflectd prune                   the same; after a jump of the clock it asks whether the clock is right
-
-exit codes: 0 done, or nothing to do; 1 no daemon, or you said no; 2 no terminal to
-ask on"""
+  reflectd prune                   the same; after a jump of the clock it asks whether the clock is right"""
 REFUSAL = "there is no terminal to ask on: look with --dry-run, then add --yes. Nothing was changed"
 
 

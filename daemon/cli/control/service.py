@@ -92,10 +92,7 @@ EPILOG = """examples:
   reflectd service install             systemd: start at the first connection; launchd: start at login
   reflectd service status --json       is it installed, enabled, active, as this version writes it
   reflectd service uninstall           stop it and remove its files
-  reflectd service install --socket /run/me/r.sock --state-dir /data/reflectd
-
-exit codes: 0 done (status: installed), 1 the service manager cannot be asked or refused: the commands to run
-by hand are printed, 2 wrong arguments or settings, 3 not installed (status)"""
+  reflectd service install --socket /run/me/r.sock --state-dir /data/reflectd"""
 HELP = {
     "install": "write the service's files and start it",
     "uninstall": "stop the service and remove its files",

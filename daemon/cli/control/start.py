@@ -40,9 +40,7 @@ WAIT_S = 30.0
 RESTART_S = 60.0
 RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended, and
 started in the background with the flags and the environment of this shell. A turn
-that is being judged meanwhile is judged again.
-
-exit codes: 0 the new daemon answers, 1 it does not, 2 wrong arguments or settings"""
+that is being judged meanwhile is judged again."""
 
 
 def outdated(status: Mapping[str, Any]) -> list[str]:

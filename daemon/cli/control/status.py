@@ -56,7 +56,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Register the verb."""
     parser = verbs.add_parser("status")
     parser.add_argument("--full", action="store_true", help="every session and host, socket and state folder")
-    add_flags(parser, run, json="print status and sessions as JSON", pager=True)
+    add_flags(parser, run, json="print status and sessions as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             rows.append(("stopped", "by you: no agent starts it, `reflectd start` does"))
         rows += [("off", _off_text(folder)) for folder in off]
         head = paint.row("reflectd is not running: ", str(e), "  ")
-        show([*head, *(line for row in rows for line in _row(*row, paint))], pager=False)
+        show([*head, *(line for row in rows for line in _row(*row, paint))])
         return NOT_RUNNING
     if args.json:
         print_json({"running": True, **status, "sessions_shown": sessions})
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
         more, project = [*_silenced()], find_project(known=known)
         lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
-        show(lines, pager=not args.no_pager)
+        show(lines)
     return 0
 
 

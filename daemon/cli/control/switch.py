@@ -30,9 +30,7 @@ STARTING_S = 5.0
 EPILOG = """examples:
   reflectd {verb}                     this project, with everything below it
   reflectd {verb} --dir .             this folder, with everything below it
-  reflectd {verb} --session ses_58c3  one session, by the beginning of its id
-
-exit codes: 0 done, or it was so already; {one}; 2 no such session or folder"""
+  reflectd {verb} --session ses_58c3  one session, by the beginning of its id"""
 ONE = {"on": "1 still off, because a folder above is", "off": "1 it could not be stored"}
 
 

@@ -14,11 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import json
+
 from ...core.errors import UserError
 from ...core.fast import needs_second_look
-from ..render import Paint, count, money, plain, print_json, severity, short
+from ...core.words import state_name
+from ..render import Paint, plain, print_json, short
 from ..settings import add_flags, here, load, look
-from ..terminal import say
+from ..terminal import say, show
 
 if TYPE_CHECKING:
     import argparse
@@ -34,53 +37,40 @@ if TYPE_CHECKING:
 INCOMPLETE = 10
 UNSCORED = 11
 PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
-EPILOG = """FILE is a case that the daemon saved, a labelled case, the output of `opencode export`,
-a transcript of Claude Code (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin. It can also
-be the name of one of your cases (`reflectd dispute list`). --last judges Claude Code's newest session of
-this project.
+EPILOG = """FILE is a case that the daemon saved or you kept (also its name), a labelled case,
+the output of `opencode export`, a transcript of Claude Code
+(~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin.
 
---past shows what reflectd would have done in your past sessions: all of Claude Code's, and those of an
-opencode that is open while the daemon runs; or those in a folder, where `opencode export SESSION >
-FOLDER/SESSION.json` writes one of opencode's. The fixed rules judge, for free. With --provider a model
-does, through the daemon: you are told first how many calls, tokens and USD that takes, and asked on the
-terminal. --label shows up to 20 of the feedbacks that would have been sent, one key for each, and says
-how often they were right. Nothing is sent to an agent. `reflectd backtest` is an earlier spelling.
+--past shows what reflectd would have done in your past sessions: all of Claude
+Code's and Codex's, and those of an opencode that is open while the daemon runs; or
+those in a folder, where `opencode export SESSION > FOLDER/SESSION.json` writes one
+of opencode's. The fixed rules judge, for free. With --provider a model does, through
+the daemon: you are told first how many calls, tokens and USD that takes, and asked
+on the terminal. `reflectd backtest` is an earlier spelling.
 
 examples:
+  reflectd judge --last
   reflectd judge .reflection/ses_58c3f0d91ffe_1760000001000.json
   opencode export ses_58c3f0d91ffe | reflectd judge -
   reflectd judge session.json --provider offline --json | jq .state
-  reflectd judge --last
   reflectd judge --past --days 30
   reflectd judge --past ~/exports --json
-  reflectd judge --past --label
-  reflectd judge --past --days 7 --provider anthropic --dry-run
-
-exit codes: 0 done, or it is your turn, or a guard ended the turn; 10 not done;
-11 not judged (no judge could tell); 1 not available; 2 wrong arguments, settings or file.
-With --past: 0 shown; 1 a limit on spending, no answer of a model or the file system ended it, or you
-said no; 2 wrong arguments, no session, or nobody to ask; 130 Ctrl-C (run it again to go on)"""
+  reflectd judge --past --label"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
     parser = verbs.add_parser("judge", epilog=EPILOG)
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?",
-        help="a case, a session's file or id, `-` for stdin",
-    )
-    parser.add_argument("--last", action="store_true", help="Claude Code's newest session of this project")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a case, a session's file or id, `-`: stdin")
+    parser.add_argument("--last", action="store_true", help="the newest session of this project")
     parser.add_argument("--past", action="store_true", help="all past sessions, or those in the folder FILE")
     parser.add_argument("--days", type=int, metavar="N", help="with --past: only the last N days")
     parser.add_argument("--label", action="store_true", help="with --past: look at 20 feedbacks, one by one")
-    parser.add_argument("--dry-run", action="store_true", help="with --past: only show a model's cost")
-    parser.add_argument("--verbose", "-v", action="store_true", help="show the evidence too")
+    parser.add_argument("--verbose", "-v", action="store_true", help="show evidence, prompt and reply too")
     parser.add_argument(
         "--provider", choices=PROVIDERS, help="who judges (your setting judge.provider; host means auto here)"
     )
-    add_flags(parser, run, json="the verdict as in verdict files, or the report", pager=True)
+    add_flags(parser, run, json="the verdict as in verdict files, or the report")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
         if args.last:
             raise UserError("give --last or --past")
         return past.run(args, templates_of(look(args)[1]))
-    if args.days is not None or args.dry_run or args.label:
-        raise UserError("--days, --dry-run and --label go with --past")
+    if args.days is not None or args.label:
+        raise UserError("--days and --label go with --past")
     return _run(args)
 
 
@@ -116,10 +106,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(verdict_of(loaded, verdict, verbose=args.verbose))
     else:
-        print("\n".join(render(loaded, found, Paint())))
-        for row in found.case.evidence.rows if args.verbose else ():
-            label = f"    {'!' if row.open else ' '} {row.id:<4} "
-            print("\n".join(Paint().row(label, short(row.text, 160))))
+        show(render(loaded, found, Paint(), full=args.verbose))
     return {"incomplete": INCOMPLETE, "unscored": UNSCORED}.get(verdict.state, 0)
 
 
@@ -128,7 +115,7 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
     from ...files.cases import read_file
     from ...files.project import upward
     from ...replay.cases import load as load_case
-    from .sessions import is_transcript_file, load_transcript, newest
+    from .sessions import TRANSCRIPT, load_transcript, newest
 
     templates = templates_of(where)
     if args.last:
@@ -137,7 +124,7 @@ def _one(args: argparse.Namespace, where: Paths) -> Loaded:
         return load_case(sys.stdin.buffer.read(), "stdin", templates)
     path = Path(args.file)
     path = path if path.exists() else _named(args.file, where)
-    if is_transcript_file(path):
+    if path.suffix == TRANSCRIPT:
         return load_transcript(path, templates)
     return load_case(read_file(path), str(path), templates)
 
@@ -204,47 +191,16 @@ async def _judge(loaded: Loaded, judges: tuple[Provider, ...], settings: Setting
                 await judge.close()
 
 
-def render(loaded: Loaded, found: Replayed, paint: Paint) -> list[str]:
-    """The verdict for people."""
-    verdict, case = found.decision.verdict, found.case
-    from ...judge.citations import cited_rows
+def render(loaded: Loaded, found: Replayed, paint: Paint, *, full: bool = False) -> list[str]:
+    """The verdict for people, as `reflectd why` shows it, and whether it is that of the label."""
+    from ...engine.filing import case_object
+    from ..verdicts.why import explained
 
-    rows = {row.id: row for row in case.evidence.rows}
-    grade = severity(verdict.severity) if verdict.state in {"incomplete", "complete"} else ""
-    title = f"session {case.session or '(no id)'}, turn {case.turn}"
-    lines = paint.row(f"{paint.state(verdict.state)}{grade}  ", short(title, 200), "  ")
-    field = partial(_field, paint)
-    lines += field("request", short(case.requests[-1], 300) if case.requests else "")
-    lines += field("why", found.opinion.why or verdict.reason.removeprefix("judged"))
-    lines += field("feedback", verdict.feedback)
-    for item in verdict.missing:
-        row = next((rows[name] for name in cited_rows(item, case)), None)
-        cited = f"{row.id}: {row.text}" if row else f'"{item.cites}"' if item.cites else ""
-        lines += [*field("missing", item.text), *field("", cited)]
-    for action in verdict.next_actions:
-        lines += field("next", action)
-    if verdict.requires_human_action:
-        lines += field("needs", "only a person can go on")
+    case = json.decode(json.encode(case_object(found.case, found.opinion, found.decision)))
+    lines = explained({"case": case}, paint, full=full, stored=False)
     if loaded.label is not None:
-        right = loaded.label.expect == verdict.state
-        because = f": {loaded.label.why}" if loaded.label.why else ""
-        lines += field(
-            "label", f"{loaded.label.expect}{because} (the verdict {'agrees' if right else 'DIFFERS'})"
-        )
-    return [*lines, *field("judge", _judged_by(found))]
-
-
-def _judged_by(found: Replayed) -> str:
-    judge, calls = found.decision.verdict.judge, found.calls
-    tokens = f"{sum(c.input for c in calls)} tokens in, {sum(c.output for c in calls)} out"
-    many = count(len(calls), "call")
-    name = f"{judge.provider} {judge.model}".strip()
-    return f"{name}, {many}, {judge.ms / 1000:.1f} s, {tokens}, {money(judge.cost)}"
-
-
-def _field(paint: Paint, name: str, text: str) -> list[str]:
-    """A name and a text that may have several lines; nothing for an empty text."""
-    rows = (
-        paint.row(f"  {name if i == 0 else '':<9} ", line) for i, line in enumerate(plain(text).splitlines())
-    )
-    return [line for row in rows for line in row]
+        right = loaded.label.expect == found.decision.verdict.state
+        because = f": {short(loaded.label.why, 300)}" if loaded.label.why else ""
+        agrees = f" (the verdict {'agrees' if right else 'DIFFERS'})"
+        lines += paint.row("  label     ", f"{state_name(loaded.label.expect)}{because}{agrees}")
+    return lines

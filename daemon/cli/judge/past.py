@@ -2,8 +2,8 @@
 
 Every stop is judged as it was, by the rules, for free and without a daemon; with ``--provider`` by a model,
 after an estimate and a yes on a terminal, and only through the daemon, in whose ledger and within whose caps
-the calls are. Nothing is sent to an agent, and no setting is changed. Each file, each opinion of a model and
-each answer of the person is kept when it is there, so Ctrl-C and a kill pay for nothing twice.
+the calls are. Nothing is sent to an agent, and no setting is changed. Each opinion of a model and each answer
+of the person is kept when it is there, so Ctrl-C and a kill pay for nothing twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ...llm.prices import estimate_usd
 from ...paths import find_socket
 from ...replay.report import Report, Result, precision, result_of, sample
 from ...replay.stops import Walk, driven, mark_of, rules
-from ...store.backtests import Backtests, Judged, Label, Paid
+from ...store.backtests import Backtests, Label, Paid
 from ..render import Paint, count, money, plain, print_json
 from ..settings import look
 from ..terminal import Choice, Progress, asked, attended, choose, say, show
@@ -69,8 +69,7 @@ EXTRA_S: Final = 30.0  # the daemon answers before that, also when its model doe
 ROUTE: Final = "/v1/features/backtest/"
 BUSY: Final = "another `reflectd judge --past` runs; run this again when that one is done"
 REFUSAL: Final = (
-    "there is no terminal to ask on, and a model is asked only after a yes there; --dry-run shows the "
-    "estimate. Nothing was asked"
+    "there is no terminal to ask on, and a model is asked only after a yes there. Nothing was asked"
 )
 ANSWERS: Final[Mapping[str, Answer]] = {"r": "right", "w": "complete", "t": "awaiting_user", "d": "unknown"}
 CHOICES: Final = (
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
         try:
             return _run(args, past, settings, where)
         except KeyboardInterrupt:
-            say("Stopped. Judged stops are kept; run it again to go on.", sys.stderr)
+            say("Stopped. What a model or you said is kept.", sys.stderr)
             return 130
 
 
@@ -110,8 +109,6 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--days must be from 1 to 36500")
     if args.provider not in {None, RULES, *MODELS}:
         raise UserError(f"past sessions are judged by the rules, or by one of {', '.join(MODELS)}")
-    if args.dry_run and args.provider not in MODELS:
-        raise UserError("--dry-run shows what a model would cost: name one with --provider")
     if args.label and (args.json or not attended()):
         raise UserError("--label asks a person: run it on a terminal, without --json")
 
@@ -120,10 +117,10 @@ def _run(args: argparse.Namespace, past: Past, settings: Settings, where: Paths)
     past.scan()
     judge, code = args.provider or RULES, 0
     if judge != RULES:
-        asker = Asker(judge, settings, where, dry_run=args.dry_run)
+        asker = Asker(judge, settings, where)
         estimate = past.estimate(asker)
-        if not _agreed(args, estimate, asker):
-            return 0 if args.dry_run else 1
+        if estimate.stops and not _agreed(args, estimate, asker):
+            return 1
         code = past.ask(asker, LOOKS * estimate.stops)
         if code:
             return code
@@ -138,7 +135,7 @@ def _run(args: argparse.Namespace, past: Past, settings: Settings, where: Paths)
         more = {"files": len(past.sessions), "problems": past.problems(), "labels": quality.json()}
         print_json({**report.json(), **more})
         return code
-    show(lines(report, quality, len(past.sessions), Paint()), pager=not args.no_pager)
+    show(lines(report, quality, len(past.sessions), Paint()))
     problems = past.problems()
     for each in problems[:PROBLEMS]:
         say(f"left out: {plain(each['file'])}: {plain(each['why'])}", sys.stderr)
@@ -160,10 +157,10 @@ class Estimate(Struct, frozen=True):
 
 class Asker:
     """Asks a model through the daemon. ``limits``: what a person is told of the caps. Raises ``UserError``
-    where the daemon may not ask it; for a ``dry_run``, which asks nobody, that is told.
+    where the daemon may not ask it.
     """
 
-    def __init__(self, name: str, settings: Settings, where: Paths, *, dry_run: bool) -> None:
+    def __init__(self, name: str, settings: Settings, where: Paths) -> None:
         self.name = name
         self.model = str(getattr(settings, name.replace("-", "_")).model)
         self._socket = find_socket(where)
@@ -171,11 +168,8 @@ class Asker:
         try:
             told = request(self._socket, "GET", f"{ROUTE}limits?provider={name}")
         except (Refused, Unavailable) as e:
-            no = f"nobody can be asked yet: {e}"
-            if not dry_run:
-                raise UserError(f"{no}. A model is asked through the daemon (`reflectd start`)") from e
-            self.limits = no
-            return
+            through = "A model is asked through the daemon (`reflectd start`)"
+            raise UserError(f"nobody can be asked yet: {e}. {through}") from e
         limits, spent = told["limits"], told["spent_24h"]
         self.limits = (
             f"it ends before {limits['usd']:.2f} USD (or {limits['tokens']:,} tokens at an unknown price) in "
@@ -199,35 +193,19 @@ class Asker:
 
 
 def _agreed(args: argparse.Namespace, found: Estimate, asker: Asker) -> bool:
-    """Show the estimate, and whether the person wants it asked; without a question where nothing is left."""
-    most = found.stops * LOOKS
-    if args.dry_run and args.json:
-        estimate = {
-            "provider": asker.name,
-            "stops": found.stops,
-            "calls": [found.stops, most],
-            "tokens_in": found.tokens * LOOKS,
-            "tokens_out": most * TOKENS_OUT,
-            "usd": found.usd,
-        }
-        print_json({"estimate": estimate})
-    elif not found.stops:
-        if args.dry_run:
-            say("There is nothing left to ask a model about.")
-    elif not args.json:
-        price = "the price is unknown" if found.usd is None else f"about {money(found.usd)}"
-        who = PROVIDERS.get(asker.name, asker.name)
-        say(f"to ask     {count(found.stops, 'stop')}; guards and the rules decided the others for free")
-        say(f"asked      {asker.model or 'a model that it chooses'} by {who}")
-        say(
-            f"estimate   {found.stops:,} to {most:,} calls; {most:,} are about {found.tokens * LOOKS:,} "
-            f"tokens in and {most * TOKENS_OUT:,} out: {price}"
-        )
-        say(f"limits     {asker.limits}")
-    if args.dry_run or not found.stops:
-        return not args.dry_run
+    """Show the estimate, and whether the person wants it asked. Raises ``UserError`` without a terminal."""
     if args.json:
         raise UserError(REFUSAL)
+    most = found.stops * LOOKS
+    price = "the price is unknown" if found.usd is None else f"about {money(found.usd)}"
+    who = PROVIDERS.get(asker.name, asker.name)
+    say(f"to ask     {count(found.stops, 'stop')}; guards and the rules decided the others for free")
+    say(f"asked      {asker.model or 'a model that it chooses'} by {who}")
+    say(
+        f"estimate   {found.stops:,} to {most:,} calls; {most:,} are about {found.tokens * LOOKS:,} "
+        f"tokens in and {most * TOKENS_OUT:,} out: {price}"
+    )
+    say(f"limits     {asker.limits}")
     if asked(f"Ask the model about {count(found.stops, 'stop')}?", REFUSAL):
         return True
     say("Nothing was asked.")
@@ -262,10 +240,8 @@ class Judging:
         self._by = f"{__version__} {sha256(repr(known).encode()).hexdigest()[:16]}"
 
     def by(self, judge: str) -> str:
-        """The things besides the files on which a judge's results depend: with another value they count no
-        more.
-        """
-        return self._by if judge == RULES else f"{self._by} {self._models[judge]}"
+        """The things on which a model's opinions depend: with another value they count no more."""
+        return f"{self._by} {self._models.get(judge, '')}"
 
     def each(
         self,
@@ -310,29 +286,21 @@ class Past:
     def __init__(self, sessions: Sequence[Session], kept: Backtests, judging: Judging, since: int) -> None:
         self.sessions = sessions
         self._kept, self._judging, self._since = kept, judging, since
+        self._stops: dict[str, dict[str, Result]] = {}  # by session and mark
+        self._problems: dict[str, str] = {}
 
     def scan(self) -> None:
-        """The rules judge each session that is new or changed. A session that failed for a moment is read
-        again the next time; until then its earlier results stay.
-        """
-        self._kept.tidy()
-        progress, by, stops = Progress(len(self.sessions)), self._judging.by(RULES), 0
+        """The rules judge each session."""
+        progress, stops = Progress(len(self.sessions)), 0
         try:
             for n, s in enumerate(self.sessions):
                 if n % EVERY == 0 or s.size > 1 << 20:
-                    progress.show(n, f"{count(stops, 'new stop')}; {s.name.rpartition('/')[2]}")
-                old = self._kept.files.get(s.name)
-                if old is not None and (old.size, old.changed, old.by) == (s.size, s.changed, by):
-                    continue
+                    progress.show(n, f"{count(stops, 'stop')}; {s.name.rpartition('/')[2]}")
                 try:
-                    results = {j.mark: msgspec.Raw(_encode(j.result)) for j in self._judging.each(s)}
-                    self._kept.add(Judged(s.name, s.size, s.changed, by, results))
-                    stops += len(results)
-                except (OSError, Unavailable) as e:
-                    before = old.stops if old is not None and old.by == by else {}
-                    self._kept.add(Judged(s.name, -1, -1, by, before, s.why(e)))
+                    self._stops[s.name] = {j.mark: j.result for j in self._judging.each(s)}
+                    stops += len(self._stops[s.name])
                 except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
-                    self._kept.add(Judged(s.name, s.size, s.changed, by, {}, s.why(e)))
+                    self._problems[s.name] = s.why(e)
         finally:
             progress.clear()
 
@@ -342,18 +310,16 @@ class Past:
         """
         found: dict[str, tuple[Session, str, Result]] = {}
         for s in sorted(self.sessions, key=lambda s: s.name):
-            for mark, raw in self._stops(s).items():
+            for mark, by_rules in self._stops.get(s.name, {}).items():
                 paid = self._paid(judge, mark) if judge != RULES else None
                 if mark not in found and (paid is not None or judge == RULES):
-                    found[mark] = (s, mark, _RESULT.decode(raw if paid is None else paid.result))
+                    found[mark] = (s, mark, by_rules if paid is None else _RESULT.decode(paid.result))
         counted = (each for each in found.values() if each[2].at >= self._since)
         return sorted(counted, key=lambda each: (each[2].at, each[1]))
 
     def problems(self) -> list[dict[str, str]]:
         """The files that could not be read, and why."""
-        files = (self._kept.files.get(s.name) for s in self.sessions)
-        found = [{"file": f.path, "why": f.problem} for f in files if f is not None and f.problem]
-        return sorted(found, key=lambda each: each["file"])
+        return [{"file": name, "why": why} for name, why in sorted(self._problems.items())]
 
     def estimate(self, asker: Asker) -> Estimate:
         """The stops left to ask, by the rules' results."""
@@ -457,10 +423,6 @@ class Past:
         except ReflectdError as e:
             say(f"  (no case is kept: {plain(e)})")
 
-    def _stops(self, session: Session) -> Mapping[str, msgspec.Raw]:
-        judged = self._kept.files.get(session.name)
-        return judged.stops if judged is not None else {}
-
     def _paid(self, judge: str, mark: str) -> Paid | None:
         return self._kept.paid.get((judge, self._judging.by(judge), mark))
 
@@ -472,8 +434,8 @@ class Past:
         """Says whether a stop of the session has no result of this judge yet."""
         return any(
             self._paid(judge, mark) is None
-            for mark, raw in self._stops(session).items()
-            if _RESULT.decode(raw).at >= self._since
+            for mark, result in self._stops.get(session.name, {}).items()
+            if result.at >= self._since
         )
 
     def _answers(self, judge: str) -> dict[str, Answer]:

@@ -35,30 +35,12 @@ if TYPE_CHECKING:
 
 EXPORT: Final = ".json"
 TRANSCRIPT: Final = ".jsonl"
-HEAD: Final = 1 << 20  # bytes in which a transcript shows that it is one
 OLD: Final = (
     "the plugin in that opencode is older than this reflectd: close opencode, open it, and run this again"
 )
 
 
 # --- one session --------------------------------------------------------------------------------------------
-
-
-def is_transcript_file(path: Path) -> bool:
-    """Says whether the file is a transcript of Claude Code or a rollout of Codex, by its name or its first
-    lines.
-    """
-    from ...hosts.claude_code.transcript import is_transcript
-
-    if path.suffix == TRANSCRIPT:
-        return True
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return is_transcript(file.read(HEAD))
-    except OSError:
-        return False
 
 
 def load_transcript(path: Path, templates: Callable[[str], Texts]) -> Loaded:
@@ -82,11 +64,11 @@ def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Text
     """The newest session of this folder's project that can be judged. Newer ones are told of, each with a
     reason. Raises ``UserError`` when none can be judged.
     """
-    from ...hosts.claude_code.past import named, projects
+    from ...hosts.claude_code.past import files_in, named, projects
     from ...hosts.codex import past as codex
 
     folders = upward(folder)
-    found = [f for place in folders for f in sessions(projects(env) / named(place))]
+    found = [Path(entry.path) for entry in files_in(projects(env) / named(place) for place in folders)]
     found += codex.files_of(folders[-1], env)
     if not found:
         above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
@@ -106,16 +88,6 @@ def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Text
             say(f"reflectd: {plain(line)}", sys.stderr)
         return loaded
     raise UserError(f"no session of {folder} can be judged; the newest, {skipped[0]}")
-
-
-def sessions(folder: Path) -> list[Path]:
-    """The session files below a folder, oldest first; sub-agents' files are not sessions."""
-    closed: list[OSError] = []
-    found = list(_below(folder, (TRANSCRIPT,), closed.append))
-    for error in closed:
-        if not isinstance(error, FileNotFoundError):
-            raise UserError(f"can't read {folder}: {error.strerror}")
-    return sorted(found, key=lambda p: (_changed(p), str(p)))
 
 
 def _changed(path: Path) -> float:

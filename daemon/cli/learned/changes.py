@@ -121,7 +121,7 @@ def approve(args: argparse.Namespace) -> int:
     if args.all and args.ids:
         raise UserError("--all stands alone")
     if not (args.ids or args.all):
-        vars(args).update(all=False, waiting=True, no_pager=True)
+        vars(args).update(all=False, waiting=True)
         return listed(args)
     found = _to_approve(args, about)
     if not found:
@@ -247,7 +247,7 @@ def _list_changes(args: argparse.Namespace, about: About) -> int:
         lines += paint.row(
             label, f"{short(c['what'], 200)}{why}, by {short(c['by'], 20)}, in {place(c['file'])}{note}"
         )
-    show([*lines, "Take one back with: reflectd learned undo CHANGE"], pager=not args.no_pager)
+    show([*lines, "Take one back with: reflectd learned undo CHANGE"])
     return 0
 
 

@@ -28,7 +28,7 @@ from ...paths import Paths, find_socket
 from ..reflect.decisions import rules_at
 from ..render import Paint, clock, place, plain, print_json, short
 from ..settings import add_action, database, look
-from ..terminal import add_flag, show
+from ..terminal import show
 
 if TYPE_CHECKING:
     import argparse
@@ -110,10 +110,8 @@ def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
     _kind_flag(one, kind)
     one.add_argument("--all", action="store_true", help="what was taken back and archived too")
     one.add_argument("--waiting", action="store_true", help="only what waits for your word")
-    add_flag(one)
     one = _action(what, "show", "one of them: where it comes from, and what became of it", shown, kind)
     one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
-    add_flag(one)
     text = "what the verdicts were with each point and lesson, and without"
     _action(what, "report", text, reported, kind)
     one = _action(what, "export", "print it as JSON, one on each line", export, kind)
@@ -145,7 +143,6 @@ def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: s
     one.add_argument(
         "change", nargs="?", default="", metavar="CHANGE", help="such as p12 (playbook) or r3 (rules)"
     )
-    add_flag(one)
     one = change("import", "take over exported points and lessons; they wait for your word", "take")
     one.add_argument(
         "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
@@ -252,7 +249,7 @@ def listed(args: argparse.Namespace) -> int:
         lines += ["", paint(f"{hidden} taken back or archived: --all shows them", "dim")]
     for problem in problems:
         lines += ["", *paint.row("  ", plain(problem))]
-    show(lines, pager=not args.no_pager)
+    show(lines)
     return 0
 
 
@@ -331,7 +328,7 @@ def shown(args: argparse.Namespace) -> int:
     lines = [
         line for name, of in rows for text in of if text for line in paint.row(f"{name:<10}  ", plain(text))
     ]
-    show(lines, pager=not args.no_pager)
+    show(lines)
     return 0
 
 

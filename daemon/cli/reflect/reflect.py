@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.errors import UserError
 from ..render import print_json
 from ..settings import add_action, look
-from ..terminal import add_flag, attended
+from ..terminal import attended
 
 if TYPE_CHECKING:
     import argparse
@@ -33,10 +33,7 @@ EPILOG = """examples:
   reflectd reflect learn "Prefer short answers" --soft
   reflectd reflect unlearn "rule about npm"
   reflectd reflect history          every rule, and each change
-  reflectd reflect undo 3           take one change or dismissal back
-
-exit codes: 0 done, or nothing to do; 1 the file system refused, or you said no; 2 wrong arguments,
-no such rule, no terminal, or no journal that can be used; 130 Ctrl-C"""
+  reflectd reflect undo 3           take one change or dismissal back"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +48,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_action(
         what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review
     )
-    add_flag(add_action(what, "status", "what is in the journal, and what is suggested", _in("status")))
+    add_action(what, "status", "what is in the journal, and what is suggested", _in("status"))
     learn = _changing(what, "learn", "add a rule to CLAUDE.md or AGENTS.md, after asking")
     learn.add_argument("text", metavar="TEXT", help='the rule, such as "Run the tests before you push"')
     learn.add_argument(
@@ -61,11 +58,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     unlearn.add_argument("text", metavar="TEXT", help='its id, or what it is about: "rule about npm"')
     unlearn.add_argument("--delete", action="store_true", help="remove it entirely, not even archived")
     unlearn.add_argument("--why", default="", metavar="REASON", help="why, for the archive")
-    add_flag(
-        add_action(
-            what, "history", "every rule, active and archived, and each change", _in("status", "history")
-        )
-    )
+    add_action(what, "history", "every rule, active and archived, and each change", _in("status", "history"))
     undo = _changing(what, "undo", "take a change or a dismissal back, after asking")
     undo.add_argument(
         "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         ("praise and blame, which make no rule", "feedback"),
     ):
         lines += _part(heading, (_pattern(signal, paint) for signal in found[part]), paint)
-    show(lines + worn_lines(look, paint), pager=not args.no_pager)
+    show(lines + worn_lines(look, paint))
     return 0
 
 
@@ -151,7 +151,7 @@ def history(args: argparse.Namespace) -> int:
     own = (paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})") for line in look.by_hand)
     made = (_change(change, paint, undone=change.number in gone) for change in changes[:CHANGES])
     lines += _part("your own words among them", own, paint) + _part("changes", made, paint)
-    show(lines + worn_lines(look, paint), pager=not args.no_pager)
+    show(lines + worn_lines(look, paint))
     return 0
 
 

@@ -52,7 +52,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("key", nargs="?", metavar="KEY", help="the name of a setting, such as judge.mode")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="what `set` writes")
     parser.add_argument("--changed", action="store_true", help="only settings that do not have their default")
-    add_flags(parser, run, json="print as JSON", pager=True, all_settings=True)
+    add_flags(parser, run, json="print as JSON", all_settings=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ def _show(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"settings": [r._asdict() for r in rows], "problems": problems})
         return
-    show(_lines(rows, problems, Paint()), pager=not args.no_pager)
+    show(_lines(rows, problems, Paint()))
 
 
 def _lines(rows: list[config.Row], problems: list[str], paint: Paint) -> list[str]:

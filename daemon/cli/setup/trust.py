@@ -82,7 +82,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     what.add_argument("--remove", action="store_true", help="trust this project no longer")
     what.add_argument("--list", action="store_true", help="list everything that you trust")
     parser.add_argument("--yes", action="store_true", help="trust without asking")
-    add_flags(parser, run, json="print the outcome as JSON; never asks", pager=True)
+    add_flags(parser, run, json="print the outcome as JSON; never asks")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,7 +122,7 @@ def _trust(trust: Trust, folder: Path, args: argparse.Namespace, state_dir: Path
     problems = [*layer.problems, *([problem] if problem else [])]
     changes = bool(files) and not trusted and not args.show
     if not args.json:
-        _tell(files, problems, full=args.show or not trusted, pager=not args.no_pager)
+        _tell(files, problems, full=args.show or not trusted)
     if not files and layer.problems:
         raise UserError(f"none of the files in {folder / PROJECT_FOLDER} can be used; nothing was trusted")
     if changes:
@@ -214,7 +214,7 @@ def _compare(folder: Path, texts: dict[str, str]) -> list[_File]:
     return files
 
 
-def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -> None:
+def _tell(files: list[_File], problems: list[str], *, full: bool) -> None:
     for problem in problems:
         say(f"warning: {visible(problem)}", sys.stderr)
     paint, lines = Paint(), list[str]()
@@ -227,7 +227,7 @@ def _tell(files: list[_File], problems: list[str], *, full: bool, pager: bool) -
             styles = ((line, COLOURS.get(line[:1])) for line in changes)
             lines += [*(paint(line, style) if style else line for line, style in styles), ""]
     if lines:
-        show(lines, pager=pager)
+        show(lines)
 
 
 # --- the preferences that a project brings: only a person at a terminal trusts them, also with --yes ---

@@ -33,9 +33,7 @@ EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
   reflectd cost --days 30 --by model
   reflectd cost --days 30 --by project
-  reflectd cost --session ses_58c3f0d9 --by purpose
-
-exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
+  reflectd cost --session ses_58c3f0d9 --by purpose"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,7 +46,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--session", default="", metavar="SESSION", help="one session, by (the beginning of) its id"
     )
     parser.add_argument("--by", choices=BY, default="day", help="one line per (day)")
-    add_flags(parser, run, json="print calls, sums and limits as JSON", pager=True)
+    add_flags(parser, run, json="print calls, sums and limits as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"days": args.days, "session": args.session, "by": args.by, **found})
         return 0
-    show(lines(found, args, Paint()), pager=not args.no_pager)
+    show(lines(found, args, Paint()))
     return 0
 
 

@@ -1,7 +1,7 @@
-"""``reflectd dispute``: a person's word on verdicts. Saves a case and labels it in one step; below it cases
-are saved, labelled, listed and removed. It changes no verdict and sends nothing.
+"""``reflectd dispute``: a person's word on a verdict keeps its case with the right one; below it those cases
+are listed and removed. It changes no verdict and sends nothing.
 
-A command without a case means the newest one: of a session, else of the current project.
+Without a session the newest case of the current project is meant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from .why import add_round, cases_upward, gather
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
     from ...paths import Paths
 
@@ -31,55 +30,37 @@ LOOKED_AT = 200  # cases: as many as a project keeps
 SAID = "done|not-done|your-turn"
 VERDICT = "verdict"  # the action that is meant where none is named
 EPILOG = """examples:
-  reflectd dispute --should-be done                the newest verdict of this project was wrong
-  reflectd dispute ses_58c3f --round 2 --should-be not-done --why "the tests never ran"
-  reflectd dispute --should-be your-turn --dry-run           only show which case it is
-  reflectd dispute save ses_58c3f --out bug.json   keep one session's newest case as bug.json
-  reflectd dispute label bug.json --expect done --why "the tests were forbidden"
+  reflectd dispute --should-be done          the newest verdict here was wrong
+  reflectd dispute ses_58c3f --round 2 --should-be not-done --why "it never ran"
+  reflectd dispute --should-be your-turn --dry-run   only show which case it is
   reflectd dispute list
-  reflectd dispute remove NAME                     undo; the name is printed
-  reflectd judge bug.json --provider offline       judge it by the rules of today
+  reflectd dispute remove NAME               undo; the name is printed
+  reflectd judge NAME --provider offline     judge it by the rules of today
 
-A case is everything that one judgement looked at. The daemon keeps the last 200 cases of a project in its
-.reflection folder; yours stay in your own folder. Secrets are removed before a case is written. It holds
-names and code of your project, so look at it before you share it.
-
-exit codes: 0 done, 1 not available, 2 wrong arguments or file"""
+A case is everything that one judgement looked at. The daemon keeps the last 200
+of a project in its .reflection folder; yours stay in your own folder. Secrets are
+removed before a case is written. It holds names and code of your project, so look
+at it before you share it."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb with its actions."""
-    names = ("save", "label", "list", "remove", VERDICT)
-    parser = verbs.add_parser("dispute", epilog=EPILOG, bare=VERDICT, actions=names)
+    parser = verbs.add_parser("dispute", epilog=EPILOG, bare=VERDICT, actions=("list", "remove", VERDICT))
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-
-    def action(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        below = what.add_parser(name, help=text, description=text)
-        add_flags(below, run, json="print them as JSON" if name == "list" else "")
-        return below
-
-    said = action(
-        VERDICT, "a verdict was wrong: keep its case with the right one (also without this word)", _dispute
-    )
-    save = action("save", "copy a session's newest case to your case folder", _save)
-    for each in (said, save):
-        each.add_argument(
-            "session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins"
-        )
-        add_round(each)
+    text = "a verdict was wrong: keep its case with the right one (also without this word)"
+    said = what.add_parser(VERDICT, help=text, description=text)
+    said.add_argument("session", nargs="?", default="", metavar="SESSION", help="its id, or how it begins")
+    add_round(said)
     said.add_argument(
         "--should-be", type=_state, metavar=SAID, required=True, help="what the verdict should have been"
     )
+    said.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
     said.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
-    save.add_argument("--out", metavar="FILE", help="write it to FILE instead")
-    label = action("label", "say what the verdict of a case should have been", _label)
-    label.add_argument("file", metavar="FILE", help="a path, or a name from `reflectd dispute list`")
-    label.add_argument("--expect", type=_state, metavar=SAID, required=True, help="what it should have been")
-    for each in (said, label):
-        each.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
-    action("list", "show the cases of your case folder", _list)
-    remove = action("remove", "remove a case from your case folder", _remove)
-    remove.add_argument("file", metavar="FILE", help="a name from `reflectd dispute list`")
+    add_flags(said, _dispute)
+    add_flags(what.add_parser("list", help="the cases that you kept"), _list, json="print them as JSON")
+    remove = what.add_parser("remove", help="remove one of them")
+    remove.add_argument("name", metavar="NAME", help="from `reflectd dispute list`")
+    add_flags(remove, _remove)
 
 
 def _state(text: str) -> str:
@@ -119,28 +100,6 @@ def newest_case(where: Paths, session: str, number: int = 0) -> Path:
     return Path(found["case_file"])
 
 
-def _save(args: argparse.Namespace) -> int:
-    from ...files.cases import CaseFolder
-
-    _, where = look(args)
-    source = newest_case(where, args.session, args.round)
-    path, new = CaseFolder(where.state_dir).save(source, Path(args.out) if args.out else None)
-    print(f"saved {source} to {path}" if new else f"{path} was saved already and keeps its label")
-    return 0
-
-
-def _label(args: argparse.Namespace) -> int:
-    from ...files.cases import CaseFolder
-
-    _, where = look(args)
-    folder = CaseFolder(where.state_dir)
-    path = folder.find(args.file)
-    before = folder.label(path, args.expect, args.why)
-    changed = f" (it said {state_name(str(before.get('expect')))!r})" if before else ""
-    print(f"{path} expects {state_name(args.expect)!r}{changed}")
-    return 0
-
-
 def _list(args: argparse.Namespace) -> int:
     from ...files.cases import CaseFolder
 
@@ -165,7 +124,7 @@ def _remove(args: argparse.Namespace) -> int:
     from ...files.cases import CaseFolder
 
     _, where = look(args)
-    print(f"removed {CaseFolder(where.state_dir).remove(args.file)}")
+    print(f"removed {CaseFolder(where.state_dir).remove(args.name)}")
     return 0
 
 

@@ -37,9 +37,7 @@ EPILOG = """examples:
   reflectd history --since 2d --json     for scripts; with the file of each case
 
 --since takes 8h, 90m, 2d, 18:00 (the last one), today, yesterday, 2026-01-31 or
-2026-01-31T18:00.
-
-exit codes: 0 done, 2 wrong arguments, no session or several sessions match"""
+2026-01-31T18:00."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +49,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     where.add_argument("--all", action="store_true", help="the sessions of all projects")
     parser.add_argument("--since", metavar="WHEN", default="", help="only rounds since then, such as 18:00")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N sessions (20)")
-    add_flags(parser, run, json="print all that is known as JSON", pager=True)
+    add_flags(parser, run, json="print all that is known as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         say(NOTHING)
         return 0
     paint = Paint()
-    show(lines(found, paint, paint.width, everywhere=args.all), pager=not args.no_pager)
+    show(lines(found, paint, paint.width, everywhere=args.all))
     return 0
 
 

@@ -48,9 +48,7 @@ EPILOG = """examples:
 Your shell runs CMD for each final verdict, and when an agent at work seems stuck
 ("state": "stuck"). CMD gets the verdict as one line of JSON on its standard input.
 Only one CMD runs at a time, and the next line waits for it. One that takes too
-long is killed; one that fails is reported, and watching goes on.
-
-exit codes: 1 no daemon at the start, 2 wrong arguments, 130 ended by Ctrl-C"""
+long is killed; one that fails is reported, and watching goes on."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

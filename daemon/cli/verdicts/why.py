@@ -53,10 +53,7 @@ EPILOG = """examples:
   reflectd why                     the newest verdict of this project, else the newest of all
   reflectd why ses_58c3f0d9        a session, by the beginning of its id
   reflectd why ses_58c3 --round 2  its second round; `reflectd history` lists all rounds
-  reflectd why --full              with the evidence, the whole prompt and the reply
-
-exit codes: 0 explained, or nothing was judged yet, 2 no session or several
-sessions match, or there is no such round"""
+  reflectd why --full              with the evidence, the whole prompt and the reply"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,7 +63,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_round(parser)
     parser.add_argument("--full", action="store_true", help="with evidence, prompt, reply and feedback")
-    add_flags(parser, run, json="print all that is known as JSON", pager=True)
+    add_flags(parser, run, json="print all that is known as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     elif not found["session"] and not found["verdicts"] and not found["case"]:
         say(NOTHING)
     else:
-        show(explained(found, Paint(), full=args.full), pager=not args.no_pager)
+        show(explained(found, Paint(), full=args.full))
     return 0
 
 
@@ -167,8 +164,8 @@ def cases_upward(where: Paths, folder: Path, session: str, limit: int = 1) -> li
 # The text. A case file may come with a clone, so any field of it may be missing or have a wrong type.
 
 
-def explained(found: Json, paint: Paint, *, full: bool = False) -> list[str]:
-    """About ten lines; with ``full`` all that is known."""
+def explained(found: Json, paint: Paint, *, full: bool = False, stored: bool = True) -> list[str]:
+    """About ten lines; with ``full`` all that is known. ``stored``: the verdict can be asked about again."""
     case = _object(found.get("case"))
     verdicts = [_object(v) for v in _list(found.get("verdicts"))]
     decided = _object(case.get("verdict"))
@@ -182,7 +179,7 @@ def explained(found: Json, paint: Paint, *, full: bool = False) -> list[str]:
         sums, agent = _object(found["ledger"].get("sums")), _object(found["ledger"].get("agent"))
         lines += paint.row("  cost      ", f"{told(sums)}{f'; the agent: {worked(agent)}' if full else ''}")
     if not full:
-        return lines + (_next(found, verdicts[0], paint) if verdicts else [])
+        return lines + (_next(found, verdicts[0], paint) if verdicts and stored else [])
     if not same:
         lines += ["", "The rest is of an earlier turn: the newest has no case file."]
     if case:

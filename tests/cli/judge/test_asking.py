@@ -74,17 +74,11 @@ async def test_no_model_without_a_yes(box: Sandbox) -> None:
     sessions(box, 3)
     async with site(box) as (_, env, _):
         told = ("to ask", "3 stops", "3 to 6 calls", "tokens in", "it ends before 2.00 USD")
-        said(await run(box, env, "--dry-run"), 0, *told)
-        said(await run(box, env), 2, "there is no terminal to ask on", "Nothing was asked")
+        said(await run(box, env), 2, *told, "there is no terminal to ask on", "Nothing was asked")
         said(await run(box, env, "--json"), 2, "there is no terminal to ask on")
-        found = json.loads((await run(box, env, "--dry-run", "--json")).stdout)["estimate"]
-        assert (found["stops"], found["calls"]) == (3, [3, 6])
-        assert found["tokens_in"] > 3 * 2 * 1_000
         code, screen = await answered(box, env, "n")
         assert (code, "Nothing was asked." in screen) == (1, True)
         openai = ["judge", "--past", "--provider", "openai"]
-        no_key = await asyncio.to_thread(reflectd, box, *openai, "--dry-run")
-        said(no_key, 0, "3 to 6 calls", "nobody can be asked yet", "openai")
         said(await asyncio.to_thread(reflectd, box, *openai), 2, "nobody can be asked yet", "openai")
 
 
@@ -115,7 +109,7 @@ async def test_a_model_judges_after_a_yes(box: Sandbox) -> None:
     look = Answers({"defended": False, "why": "it is open"})
     async with site(box) as (server, env, _):
         server.script(Answers(DONE), Answers(OPEN), look, Answers(DONE))
-        code, screen = await answered(box, env, "y", "--no-pager")
+        code, screen = await answered(box, env, "y")
         assert code == 0
         for words in ("3 sessions, 3 stops", "Anthropic", "done 2 67%", "sent back 1 33%", "4.0 calls"):
             assert words in screen
@@ -206,7 +200,7 @@ async def test_a_limit_ends_it_and_keeps_what_was_done(box: Sandbox) -> None:
         server.script(Answers(DONE))
         code, screen = await answered(box, env, "y")
         assert (code, "It ended early: " in screen, "limit" in screen) == (1, True, True)
-        said(await run(box, env, "--dry-run"), 0, "1 stop;")
+        said(await run(box, env), 2, "1 stop;")
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
@@ -247,12 +241,8 @@ async def test_ctrl_c_and_a_kill_pay_for_nothing_twice(box: Sandbox) -> None:
 
 
 async def test_nobody_to_ask(box: Sandbox) -> None:
-    """It says so before anything is asked: a provider that the daemon does not have, and no daemon; an
-    estimate needs neither.
-    """
+    """It says so before anything is asked: a provider that the daemon does not have, and no daemon."""
     session(box, 1, passed=True)
     async with site(box, REFLECTD_JUDGE_PROVIDER="offline") as (_, env, _):
-        said(await run(box, env, "--dry-run"), 0, "to ask", "nobody can be asked yet", "anthropic")
         said(await run(box, env), 2, "nobody can be asked yet", "anthropic")
-    said(await run(box, {}, "--dry-run"), 0, "1 to 2 calls", "nobody can be asked yet")
     said(await run(box, {}), 2, "nobody can be asked yet", "reflectd start")

@@ -107,7 +107,7 @@ def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
     child = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "trust", str(desk.project), "--state-dir", str(desk.state)],
-        env={**os.environ, "PYTHONPATH": str(REPO), "PAGER": "cat"},  # type: ignore[arg-type]
+        env={**os.environ, "PYTHONPATH": str(REPO)},  # type: ignore[arg-type]
         timeout=60,
     )
     try:
@@ -122,16 +122,12 @@ def test_on_a_terminal_it_asks(desk: Desk, answer: str, code: int) -> None:
 
 @pytest.mark.shows("I27")
 @pytest.mark.full("a pseudo-terminal is driven")
-def test_on_a_terminal_the_whole_diff_is_shown_in_colour_before_the_question(
-    desk: Desk, tmp_path: Path
-) -> None:
-    """It goes through the pager, the question comes after that, and added lines are green."""
-    script = tmp_path / "pager.py"
-    script.write_text("import sys\nprint('PAGED')\nsys.stdout.write(sys.stdin.read())\nprint('READ')\n")
+def test_on_a_terminal_the_whole_diff_is_shown_in_colour_before_the_question(desk: Desk) -> None:
+    """The question comes after it, and added lines are green."""
     child = pexpect.spawn(
         sys.executable,
         ["-m", "daemon", "trust", str(desk.project), "--state-dir", str(desk.state)],
-        env={**os.environ, "PYTHONPATH": str(REPO), "PAGER": f"{sys.executable} {script}", "TERM": "xterm"},  # type: ignore[arg-type]
+        env={**os.environ, "PYTHONPATH": str(REPO), "TERM": "xterm"},  # type: ignore[arg-type]
         timeout=60,
         encoding="utf-8",
     )
@@ -142,10 +138,10 @@ def test_on_a_terminal_the_whole_diff_is_shown_in_colour_before_the_question(
         child.expect(pexpect.EOF)
     finally:
         child.close()
-    paged, _, after = text.partition("PAGED")[2].partition("READ")
-    assert "\x1b[32m+You are kind.\x1b[0m" in paged
-    assert "\x1b[31m-" in paged
-    assert "Trust these prompts" in after
+    diff, _, _ = text.partition("Trust these prompts")
+    assert "\x1b[32m+You are kind.\x1b[0m" in diff
+    assert "\x1b[31m-" in diff
+    assert diff != text
 
 
 def test_as_json(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""``reflectd dispute``: saves and labels in one step; below it are save, label, list and remove."""
+"""``reflectd dispute``: saves and labels in one step; below it are list and remove."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_dispute_and_undo(box: Sandbox) -> None:
     said(reflectd(box, "dispute", "ses_on", "--should-be", "your-turn"), 0, "before: done")
     assert [(c["expect"], c["why"]) for c in listed(box)] == [("awaiting_user", "")]
     assert json.loads(kept.read_text("utf-8"))["case"] == json.loads(path.read_text("utf-8"))["case"]
-    said(reflectd(box, "case", "remove", path.stem), 0, "removed", str(kept))
+    (kept.parent / "broken.json").write_text("{")
+    said(reflectd(box, "dispute", "list"), 0, path.stem, "not done", "your turn", "broken", "not valid JSON")
+    said(reflectd(box, "dispute", "remove", "broken"), 0)
+    said(reflectd(box, "dispute", "remove", path.stem), 0, "removed", str(kept))
     assert listed(box) == []
     assert path.exists()
 
@@ -79,38 +82,18 @@ def test_which_case_is_meant(box: Sandbox) -> None:
     path = put(box)
     dry = ("dispute", "--should-be", "complete", "--dry-run")
     said(reflectd(box, *dry, cwd=deep), 0, path.name)
-    said(reflectd(box, "case", "save", cwd=deep), 0, str(path))
-    said(reflectd(box, "case", "remove", path.stem), 0)
     path.unlink()
     with Daemon(box) as daemon:
         judged_in(far, daemon, "ses_far")
         said(reflectd(box, *dry), 2, "no saved case")
         judged_in(deep, daemon, "ses_deep")
         said(reflectd(box, *dry), 0, "ses_deep")
-        said(reflectd(box, "case", "save", cwd=beside), 2, f"{beside} has no saved case")
+        said(reflectd(box, *dry, cwd=beside), 2, f"{beside} has no saved case")
         said(reflectd(box, "dispute", "ses_f", "--should-be", "complete"), 0, "judged    not done")
     (case,) = listed(box)
     assert (case["session"], case["judged"], case["expect"]) == ("ses_far", "incomplete", "complete")
     said(reflectd(box, "judge", case["path"]), 10, "Add a login page with tests")
     said(reflectd(box, "dispute", "ses_far", "--should-be", "complete"), 0, "before: done")
-
-
-def test_save_label_and_list(box: Sandbox) -> None:
-    """A case is copied once and then left with its label; to a file of one's own it is copied on request."""
-    path = put(box)
-    said(reflectd(box, "case", "list"), 0, "no cases")
-    said(reflectd(box, "case", "save"), 0, "saved", str(box.state / "cases" / path.name))
-    label = reflectd(box, "case", "label", path.stem, "--expect", "complete", "--why", "w")
-    said(label, 0, "expects 'done'")
-    said(reflectd(box, "case", "save", "ses_one"), 0, "saved already")
-    said(reflectd(box, "case", "list"), 0, path.stem, "not done", "done", "Reject an empty")
-    said(reflectd(box, "case", "save", "--out", "mine.json"), 0, "mine.json")
-    said(reflectd(box, "case", "save", "--out", "mine.json"), 2, "exists")
-    said(reflectd(box, "case", "label", "mine.json", "--expect", "incomplete"), 0)
-    assert json.loads((box.project / "mine.json").read_text("utf-8"))["label"]["expect"] == "incomplete"
-    assert [c["expect"] for c in listed(box)] == ["complete"]
-    (box.state / "cases" / "broken.json").write_text("{")
-    said(reflectd(box, "case", "list"), 0, path.stem, "broken", "not valid JSON")
 
 
 @pytest.mark.shows("I46")

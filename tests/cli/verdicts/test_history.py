@@ -1,4 +1,4 @@
-"""``reflectd history``, and the rounds that ``why``, ``dispute`` and ``case save`` take by their numbers."""
+"""``reflectd history``, and the rounds that ``why`` and ``dispute`` take by their numbers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_wrong_arguments_are_named(box: Sandbox, args: list[str], words: str) ->
 
 
 def test_every_round_can_be_explained_and_disputed(box: Sandbox) -> None:
-    """``why``, ``dispute`` and ``case save`` with ``--round``: feedback that was wrong stays within reach
+    """``why`` and ``dispute`` with ``--round``: feedback that was wrong stays within reach
     when the task has gone on, also without a daemon.
     """
     with Daemon(box) as daemon:
@@ -179,7 +179,6 @@ def test_every_round_can_be_explained_and_disputed(box: Sandbox) -> None:
         said(reflectd(box, "why", "--round", "0"), 2, "count from 1")
         said(reflectd(box, "dispute", "--round", "1", "--should-be", "complete"), 0, first.name, "login page")
         said(reflectd(box, "dispute", "--round", "3", "--should-be", "complete"), 2, "no round 3")
-        said(reflectd(box, "case", "save", "--round", "2"), 0, f"saved {second}")
     said(reflectd(box, "why", "--round", "1", "--full"), 0, "round 1, ", "login page")
     said(reflectd(box, "dispute", "ses_two", "--round", "2", "--should-be", "complete"), 0, second.name)
     said(reflectd(box, "why", "--round", "3"), 2, "no round 3")

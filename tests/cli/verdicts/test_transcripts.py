@@ -41,7 +41,7 @@ def test_judge_a_transcript(box: Sandbox) -> None:
     """
     text = said(reflectd(box, "judge", RED, "--provider", "offline"), 10, "not done HIGH", "pytest -q")
     assert "Fix the rounding" in text
-    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 11, "not judged  session")
+    said(reflectd(box, "judge", GREEN, "--provider", "offline"), 11, "verdict   not judged")
     done = reflectd(box, "judge", "-", "--provider", "offline", stdin=RED.read_bytes())
     said(done, 10, "not done HIGH")
     found = json.loads(reflectd(box, "judge", STOPPED, *OFFLINE, "--json").stdout)
@@ -87,4 +87,4 @@ def test_a_last_line_without_its_end_counts(box: Sandbox) -> None:
     story.say("Which language?")
     path = box.project / "s.jsonl"
     path.write_bytes(story.data().rstrip(b"\n"))
-    said(reflectd(box, "judge", path, "--provider", "offline"), 11, "ends with a question")
+    said(reflectd(box, "judge", path, "--provider", "offline", "-v"), 11, "ends with a question")

@@ -65,7 +65,7 @@ def labelled(site: Site, number: int, judged: str, expect: str, at: int) -> None
     folder = CaseFolder(site.state)
     source = site.project / f"ses_{number}_{at}.json"
     source.write_text(json.dumps(case))
-    folder.label(folder.save(source)[0], expect, "the tests never ran")
+    folder.label(folder.save(source), expect, "the tests never ran")
 
 
 async def test_agreement_and_disputes_come_from_the_labels(site: Site) -> None:
