@@ -68,15 +68,6 @@ def cost_lines(width: int) -> list[str]:
     return cost.lines(ANSWERS["cost"], argparse.Namespace(by="day", days=7, session=""), paint(width))
 
 
-def cost_table(width: int) -> list[str]:
-    """Where every price is known and no call failed, the table fits."""
-    found = ANSWERS["cost"]
-    plain = {"unpriced": 0, "unpriced_tokens": 0, "cancelled": 0, "failed": 0, "others": []}
-    groups = [{**group, **plain} for group in found["groups"]]
-    by = argparse.Namespace(by="day", days=7, session="")
-    return cost.lines({**found, "groups": groups, "sums": {**found["sums"], **plain}}, by, paint(width))
-
-
 def learned_lines(width: int) -> list[str]:
     """Each kind in use, something that waits, something that no agent is given, something taken back."""
     rule, read = "Run the tests before you push", "agents read CLAUDE.md themselves"
@@ -130,7 +121,6 @@ VERBS: dict[str, Callable[[int], list[str]]] = {
     "why_full": why_full_lines,
     "watch": watch_lines,
     "cost": cost_lines,
-    "cost_table": cost_table,
     "learned": learned_lines,
 }
 

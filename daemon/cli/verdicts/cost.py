@@ -1,7 +1,6 @@
 """``reflectd cost``: what judging cost, from the ledger, which has one row per call of a model.
 
-Reads the database. An unknown price is shown as unknown, with the tokens, never as 0. Exit codes: 0 done,
-also when nothing was judged · 2 wrong arguments, no session or several sessions match.
+Reads the database. An unknown price is shown as unknown, with the tokens, never as 0.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import to_builtins
 
 from ...core.errors import UserError
-from ..render import Paint, count, dear, place, print_json, short, table
+from ..render import Paint, count, dear, place, print_json, short
 from ..settings import NOTHING, add_flags, database, look
 from ..terminal import columns, show
 
@@ -26,8 +25,7 @@ Json = dict[str, Any]
 DAY_S = 86_400
 MOST_DAYS = 400
 LIMIT = 500
-HEAD = ("calls", "free", "tokens in", "tokens out", "USD", "unknown price", "cancelled", "failed")
-ALWAYS = 6  # so many columns are shown even when they are empty
+NAME = 32  # characters of a group's name
 BY = ("day", "session", "project", "model", "purpose", "provider", "account")
 EPILOG = """examples:
   reflectd cost                    the last 7 days, day by day
@@ -52,9 +50,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Read the costs and print them."""
     settings, where = look(args)
-    if not 1 <= args.days <= MOST_DAYS:
-        raise UserError(f"--days must be a number from 1 to {MOST_DAYS}")
-    found = _gather(settings, where, args.session, _midnight_ms(args.days), args.by)
+    found = _gather(settings, where, args.session, since(args.days), args.by)
     if args.json:
         print_json({"days": args.days, "session": args.session, "by": args.by, **found})
         return 0
@@ -75,12 +71,12 @@ def told(sums: Json) -> str:
 
 def _cost(sums: Json) -> str:
     paid = [] if sums["cost"] is None else [("USD", sums["cost"])]
-    known = " + ".join(f"{amount:.4f} {code}" for code, amount in [*paid, *_others(sums)])
+    known = " + ".join(f"{amount:.4f} {code}" for code, amount in [*paid, *sums.get("others", ())])
     unknown = f"{sums['unpriced_tokens']:,} tokens at an unknown price" if sums["unpriced"] else ""
     return " + ".join(part for part in (known, unknown) if part) or "cost unknown"
 
 
-def _gather(settings: Settings, where: Paths, session: str, since: int, by: str) -> Json:
+def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str) -> Json:
     from ...engine.history import report_object
     from ...store.ledger import By, Ledger, Report, Sums, Work, report
     from ...store.sessions import Sessions
@@ -91,7 +87,7 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
     with database(where) as db:
         if db is not None:
             identity = session and (Sessions(db).only(session) or session)
-            found = report(db, session=identity, since=since, limit=LIMIT, by=group)
+            found = report(db, session=identity, since=begin, limit=LIMIT, by=group)
             ledger, now = Ledger(db), int(time.time() * 1000)
             spent, asked = (
                 (s.today, s.tokens)
@@ -111,14 +107,15 @@ def _gather(settings: Settings, where: Paths, session: str, since: int, by: str)
 
 
 def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
-    """The costs as lines for people. A table that is wider than the terminal loses its empty columns; if that
-    is not enough, each of its rows becomes a name and a sentence.
-    """
+    """The costs as lines for people, one for each group."""
     named = [{**g, "name": place(g["name"])} if args.by == "project" else g for g in found["groups"]]
     groups = [*named, {"name": "together", **found["sums"]}]
     what = f"session {short(args.session, 60)}, " if args.session else ""
     when = f"the last {args.days} days" if args.days > 1 else "today"
-    shown = _table(args.by, groups, paint) or _sentences(groups, paint)
+    names = [short(g["name"], NAME) or "(not told)" for g in groups]
+    wide = max(map(columns, names)) + 2
+    labels = [f"{name}{' ' * (wide - columns(name))}" for name in names]
+    shown = [line for label, g in zip(labels, groups, strict=True) for line in paint.row(label, told(g))]
     if not found["sums"]["calls"]:
         shown = ["no model was asked in this time" if found["month"] or args.session else NOTHING]
     if len(found["groups"]) == LIMIT:
@@ -129,23 +126,6 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     sums = found["spent_24h"], found["asked_24h"]
     last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], paint)]
     return [f"Cost of judging: {what}{when}", *shown, *last]
-
-
-def _table(by: str, groups: list[Json], paint: Paint) -> list[str]:
-    """The table, empty when it does not fit."""
-    rows = [(by, *HEAD), *(_row(g) for g in groups)]
-    used = [i for i in range(len(rows[0])) if i < ALWAYS or any(row[i] != "-" for row in rows[1:])]
-    for these in (range(len(rows[0])), used):
-        found = table([[row[i] for i in these] for row in rows], right=range(1, len(these)))
-        widest = max(map(columns, found))
-        if not paint.width or widest <= paint.width:
-            return [paint(found[0], "dim"), *found[1:-1], paint(found[-1], "bold")]
-    return []
-
-
-def _sentences(groups: list[Json], paint: Paint) -> list[str]:
-    named = ((paint(short(g["name"], 48) or "(not told)", "bold"), told(g)) for g in groups)
-    return [line for name, text in named for line in (name, *paint.row("  ", text))]
 
 
 def worked(agent: Json) -> str:
@@ -177,11 +157,6 @@ def _month(months: list[Json], paint: Paint) -> list[str]:
     return told
 
 
-def _others(sums: Json) -> list[tuple[str, float]]:
-    """The amounts in other currencies than USD."""
-    return [(str(code), float(amount)) for code, amount in sums.get("others", ())]
-
-
 def _asked(asked: Json) -> str:
     more = (
         f", and {asked['unpriced_tokens']:,} tokens at an unknown price" if asked["unpriced_tokens"] else ""
@@ -189,18 +164,9 @@ def _asked(asked: Json) -> str:
     return f"{asked['usd']:.4f} USD{more} in 24 hours, besides judging (asked for by you)"
 
 
-def _row(g: Json) -> tuple[str, ...]:
-    asked = g["calls"] - g["rules"]
-    others = " ".join(f"+ {amount:.4f} {code}" for code, amount in _others(g))
-    known = f"{g['cost']:.4f}" if g["cost"] is not None else "-" if not asked or g["unpriced"] else "unknown"
-    known = f"{known} {others}" if others and g["cost"] is not None else others.removeprefix("+ ") or known
-    unknown = f"{g['unpriced_tokens']:,} tokens" if g["unpriced"] else "-"
-    counts = (str(g[k] or "-") for k in ("cancelled", "failed"))
-    name = short(g["name"], 48) or "(not told)"
-    return (name, str(asked), str(g["rules"]), f"{g['input']:,}", f"{g['output']:,}", known, unknown, *counts)
-
-
-def _midnight_ms(days: int) -> int:
-    """The local midnight with which the last ``days`` days begin."""
+def since(days: int) -> int:
+    """The local midnight with which the last ``days`` days begin, epoch ms. Raises ``UserError``."""
+    if not 1 <= days <= MOST_DAYS:
+        raise UserError(f"--days must be a number from 1 to {MOST_DAYS}")
     now = time.localtime()
     return int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - days + 1, 0, 0, 0, 0, 0, -1)) * 1000)

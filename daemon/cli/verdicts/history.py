@@ -1,14 +1,11 @@
 """``reflectd history``: what was judged. Sessions and their rounds, with what became of the feedback.
 
-A round is a turn that has its verdict; `why`, `dispute` and `case save` take its number. Reads the database.
-Exit codes: 0 done, also when nothing was judged · 2 wrong arguments, no session or several sessions match.
+A round is a turn that has its verdict; `why` and `dispute` take its number. Reads the database.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UserError
@@ -16,6 +13,7 @@ from ...core.words import OUTCOMES, state_name
 from ..render import Paint, count, print_json, severity, short
 from ..settings import NOTHING, add_flags, database, here, look
 from ..terminal import beginning, columns, fold, say, show
+from .cost import since
 from .why import gist
 
 if TYPE_CHECKING:
@@ -26,18 +24,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 MOST = 500
 TITLE = 60
-FORMS = "8h, 90m, 2d, 18:00, today, yesterday, 2026-01-31 or 2026-01-31T18:00"
-_SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
-_UNITS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_TIME = re.compile(r"(\d{1,2}):(\d{2})")
 EPILOG = """examples:
-  reflectd history                       the newest sessions of this project
-  reflectd history --all --since 18:00   what happened overnight, in all projects
-  reflectd history ses_58c3              all rounds of one session
-  reflectd history --since 2d --json     for scripts; with the file of each case
-
---since takes 8h, 90m, 2d, 18:00 (the last one), today, yesterday, 2026-01-31 or
-2026-01-31T18:00."""
+  reflectd history                 the newest sessions of this project
+  reflectd history --all --days 1  what was judged today, in all projects
+  reflectd history ses_58c3        all rounds of one session
+  reflectd history --json          for scripts; with the file of each case"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,7 +38,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     where.add_argument("--all", action="store_true", help="the sessions of all projects")
-    parser.add_argument("--since", metavar="WHEN", default="", help="only rounds since then, such as 18:00")
+    parser.add_argument(
+        "--days", type=int, metavar="N", help="only rounds of the last N days, today included"
+    )
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N sessions (20)")
     add_flags(parser, run, json="print all that is known as JSON")
 
@@ -56,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     """Gather what was judged and print it."""
     if not 1 <= args.limit <= MOST:
         raise UserError(f"--limit must be from 1 to {MOST}")
-    since = moment(args.since) if args.since else 0
+    begin = since(args.days) if args.days is not None else 0
     _, where = look(args)
     folder = "" if args.all or args.session else str(here(where, args.dir))
-    found = _gather(where, args.session, folder, since, args.limit)
+    found = _gather(where, args.session, folder, begin, args.limit)
     if args.json:
         print_json(found)
         return 0
@@ -71,15 +64,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _gather(where: Paths, session: str, folder: str, since: int, limit: int) -> Json:
+def _gather(where: Paths, session: str, folder: str, begin: int, limit: int) -> Json:
     from ...engine.history import History
 
-    nothing: Json = {"since": since, "directory": folder, "more": False, "next": "", "sessions": []}
+    nothing: Json = {"since": begin, "directory": folder, "more": False, "next": "", "sessions": []}
     with database(where) as db:
         found = nothing
         if db is not None:
             page = History(db, where).page
-            found = page(session=session, directory=folder, since=since, limit=limit) or {}
+            found = page(session=session, directory=folder, since=begin, limit=limit) or {}
     if not found or (session and db is None):
         raise UserError(
             f"no session begins with {session!r}; `reflectd history --all` lists those that were judged"
@@ -92,14 +85,14 @@ def lines(found: Json, paint: Paint, width: int, *, everywhere: bool = False) ->
     listed: list[Json] = found["sessions"]
     folder = short(found["directory"], 400)
     place = f" in {folder}" if folder else " in all projects" if everywhere else ""
-    since = f" since {time.strftime('%Y-%m-%d %H:%M', _local(found['since']))}" if found["since"] else ""
+    begin = f" since {_day(found['since'])}" if found["since"] else ""
     if not any(s["rounds"] for s in listed):
         of = f" of {short(listed[0]['session'], 120)}" if listed else place
         lists = "`reflectd history --all` lists all projects"
         more = f"; {lists if folder else '`reflectd setup` connects an agent'}"
-        return fold(f"nothing{of} was judged{since}{more}", width, "  ", cut=False)
+        return fold(f"nothing{of} was judged{begin}{more}", width, "  ", cut=False)
     counted = sum(len(s["rounds"]) for s in listed)
-    title = f"{count(len(listed), 'session')}, {count(counted, 'round')}{since}"
+    title = f"{count(len(listed), 'session')}, {count(counted, 'round')}{begin}"
     text = [paint(_fit(f"{title}{place}", width), "bold")]
     for s in listed:
         text += ["", *_session(s, paint, width, everywhere=not folder)]
@@ -177,31 +170,3 @@ def _local(ms: int) -> time.struct_time:
         return time.localtime(ms / 1000)
     except (OverflowError, ValueError, OSError):
         return time.localtime(0)
-
-
-def moment(text: str, now: datetime | None = None) -> int:
-    """The moment in the past that a person means by ``text``, in epoch ms. A time of day is the last one:
-    18:00, typed at 9:00, is that of yesterday. ``now``: local time without a zone. Raises ``UserError``.
-    """
-    now = now or datetime.now()  # noqa: DTZ005 - what a person types is local time
-    try:
-        found = _read(text.strip().lower(), now)
-        ms = int(found.timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as e:
-        raise UserError(f"{text[:60]!r} is no time; write {FORMS}") from e
-    if found > now:
-        raise UserError(f"{text[:60]!r} lies in the future")
-    return max(0, ms)
-
-
-def _read(text: str, now: datetime) -> datetime:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if text in {"today", "yesterday"}:
-        return midnight - timedelta(days=text == "yesterday")
-    if span := _SPAN.fullmatch(text):
-        return now - timedelta(**{_UNITS[span[2]]: int(span[1])})
-    if clock := _TIME.fullmatch(text):
-        found = midnight.replace(hour=int(clock[1]), minute=int(clock[2]))
-        return found if found <= now else found - timedelta(days=1)
-    found = datetime.fromisoformat(text.upper())
-    return found.astimezone().replace(tzinfo=None) if found.tzinfo else found

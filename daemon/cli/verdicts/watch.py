@@ -1,7 +1,6 @@
 """``reflectd watch``: prints a line for each verdict as it comes, and runs the person's command for each.
 
-Reads the daemon's stream. When the daemon ends, it says so and connects again. Exit codes: 0 the reader of
-the output is gone · 1 no daemon at the start · 2 wrong arguments · 130 ended by Ctrl-C.
+Reads the daemon's stream. When the daemon ends, it says so and connects again.
 """
 
 from __future__ import annotations

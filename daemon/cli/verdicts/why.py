@@ -1,9 +1,7 @@
 """``reflectd why``: the verdict of a session's last turn or of another round, what is missing and on what
 evidence, what it cost, and the next command. ``--full`` adds all that the judge was asked and answered.
 
-Reads the database and the case file; a cloned project may have only case files. Exit codes: 0 explained, also
-when nothing was judged yet · 2 no session, or several, have an id that begins like that, or there is no such
-round.
+Reads the database and the case file; a cloned project may have only case files.
 """
 
 from __future__ import annotations
@@ -88,15 +86,7 @@ def run(args: argparse.Namespace) -> int:
 def add_round(parser: argparse.ArgumentParser) -> None:
     """Register ``--round``, for a verb that is about one round of a session."""
     text = "the session's Nth round, as `reflectd history` counts them (the last one)"
-    parser.add_argument("--round", type=_round, default=0, metavar="N", help=text)
-
-
-def _round(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
-        import argparse
-
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of a round: they count from 1")
-    return int(text)
+    parser.add_argument("--round", type=int, default=0, metavar="N", help=text)
 
 
 def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
@@ -106,6 +96,7 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
     from ...engine.history import History
     from ...files.cases import read_case
 
+    number = max(-1, min(number, MOST))
     with database(where) as db:
         found = History(db, where).explain(session, str(folder), number) if db is not None else None
     elsewhere = found is not None and not session and not is_inside(folder_of(found), folder)
