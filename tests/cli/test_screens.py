@@ -46,10 +46,6 @@ def status_lines(width: int) -> list[str]:
     return status.render(*STATUS, paint(width), ANSWERS["now"], project=Path("/home/ada/code/web/shop"))
 
 
-def status_full_lines(width: int) -> list[str]:
-    return status.render(*STATUS, paint(width), ANSWERS["now"], full=True)
-
-
 def why_lines(width: int) -> list[str]:
     return why.explained(ANSWERS["why"], paint(width))
 
@@ -116,7 +112,6 @@ def backtest_lines(width: int) -> list[str]:
 VERBS: dict[str, Callable[[int], list[str]]] = {
     "backtest": backtest_lines,
     "status": status_lines,
-    "status_full": status_full_lines,
     "why": why_lines,
     "why_full": why_full_lines,
     "watch": watch_lines,

@@ -58,9 +58,7 @@ def _program(status: Mapping[str, Any]) -> list[str]:
         return ["its program was replaced; it leaves for the new one at the next quiet moment"]
     if status["version"] == __version__:
         return []
-    theirs, ours = ([int(p) for p in v.split(".") if p.isdecimal()] for v in (status["version"], __version__))
-    word = "older than" if theirs < ours else "newer than" if theirs > ours else "another version than"
-    return [f"it is {status['version']}, {word} this program, {__version__}"]
+    return [f"it is {status['version']}, and this program {__version__}"]
 
 
 def _settings(status: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from ...core.proof import in_words
 from ...core.words import HOSTS, state_name
 from ...files.project import find_project
 from ...paths import find_socket
-from ..judging import allows, names, read, who_judges
+from ..judging import allows, read, who_judges
 from ..render import (
     Paint,
     ago,
@@ -47,16 +47,14 @@ Row = tuple[str, str]
 """A label and its text."""
 
 NOT_RUNNING = 3
-MINE = 3  # sessions of this project, without --full
+MINE = 3  # sessions of this project
 SHOWN = 10
 DAY_MS = 86_400_000
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb."""
-    parser = verbs.add_parser("status")
-    parser.add_argument("--full", action="store_true", help="every session and host, socket and state folder")
-    add_flags(parser, run, json="print status and sessions as JSON")
+    add_flags(verbs.add_parser("status"), run, json="print status and all sessions as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         known = [*(i["directory"] for i in status["instances"]), *status["off"]]
         more, project = [*_silenced()], find_project(known=known)
-        lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project, full=args.full)
+        lines = render(status, sessions, Paint(), time.time() * 1000, more, project=project)
         show(lines)
     return 0
 
@@ -106,7 +104,6 @@ def render(
     more: Sequence[Row] = (),
     *,
     project: Path | None = None,
-    full: bool = False,
 ) -> list[str]:
     """The status in about ten lines: problems first, then the sessions of ``project``. ``now_ms``: epoch ms,
     from which the age of sessions is told. ``more``: what this command found out itself.
@@ -116,23 +113,19 @@ def render(
     lines = paint.row("", f"{title} {runs}", "  ")
     for label, text in _problems(status, paint, now_ms):
         lines += _row(label, text, paint)
-    mine = [s for s in sessions if project is None or full or is_inside(s["directory"], project)]
-    for s in mine if full else mine[:MINE]:
-        lines += _session(s, status, paint, now_ms, full=full)
-    if left := len(sessions) - len(mine if full else mine[:MINE]):
-        lines += _row("others", f"{count(left, 'more session')} (`reflectd status --full`)", paint)
-    if full:
-        where = (("socket", plain(status["socket"])), ("state", plain(status["state_dir"])))
-        facts: list[Row] = [("mode", status["mode"]), *where]
-    else:
-        facts = [("mode", status["mode"])] if status["mode"] != "act" else []
+    mine = [s for s in sessions if project is None or is_inside(s["directory"], project)][:MINE]
+    for s in mine:
+        lines += _session(s, paint, now_ms)
+    if left := len(sessions) - len(mine):
+        lines += _row("others", f"{count(left, 'more session')} (`reflectd history --all`)", paint)
+    facts: list[Row] = [("mode", status["mode"])] if status["mode"] != "act" else []
     facts += [*_judges(status), *_learning(status), *more, *_proof(status), *_spent(status)]
     counts = Counter[str]()
     for state, number in status["verdicts"].items():
         counts[state_name(state)] += number
     told = ", ".join(f"{n:,} {name}" for name, n in counts.most_common())
     facts.append(("verdicts", told or "none yet"))
-    for line in (*facts, *_hosts(status, full=full), *(("off", _off_text(f)) for f in status.get("off", ()))):
+    for line in (*facts, *_hosts(status), *(("off", _off_text(f)) for f in status.get("off", ()))):
         lines += _row(*line, paint)
     return lines
 
@@ -212,21 +205,12 @@ def _proof(status: Json) -> list[Row]:
     return [("proof", told)]
 
 
-def _hosts(status: Json, *, full: bool) -> list[Row]:
-    """The agents that are connected; with ``full`` one by one."""
+def _hosts(status: Json) -> list[Row]:
+    """The agents that are connected."""
     if not status["instances"]:
         return [("host", "none connected; start your agent, or see `reflectd setup --help`")]
-    if not full:
-        counts = Counter(HOSTS.get(i["host"], i["host"]) for i in status["instances"])
-        return [("host", f"connected: {', '.join(f'{n} {name}' for name, n in counts.items())}")]
-    return [
-        (
-            "host",
-            f"{HOSTS.get(i['host'], i['host'])} {i['mode']} (pid {i['pid']}) in {place(i['directory'])}"
-            + (", without its mod" if i["mod"] is False else ""),
-        )
-        for i in status["instances"]
-    ]
+    counts = Counter(HOSTS.get(i["host"], i["host"]) for i in status["instances"])
+    return [("host", f"connected: {', '.join(f'{n} {name}' for name, n in counts.items())}")]
 
 
 def _off(where: Paths) -> list[str]:
@@ -248,22 +232,15 @@ def _row(label: str, text: str, paint: Paint) -> list[str]:
     return paint.row(f"  {paint(f'{label:8}', 'red' if label.isupper() else 'dim')} ", text)
 
 
-def _session(s: Json, status: Json, paint: Paint, now_ms: float, *, full: bool) -> list[str]:
-    """A session: state, title, when its agent last did something; with ``full`` its project and judge."""
+def _session(s: Json, paint: Paint, now_ms: float) -> list[str]:
+    """A session: state, title, when its agent last did something."""
     state = "off" if s["off"] else waiting(s) or ("busy" if s["busy"] else s["phase"])
     why = f" ({short(reason(s), 100)})" if reason(s) and state == s["phase"] else ""
     rounds = f", sent back {times(s['attempts'])}" if s["attempts"] else ""
     told = state if state.startswith("waits for ") else paint.state(state, s["reason"])
-    active = ago(s["active_at"], now_ms) if s["active_at"] else ""
     title = f"  {short(s['title'], 60)}" if s["title"] else ""
-    age = f"  {paint(active, 'dim')}" if active and not full else ""
-    lines = _row("session", f"{short(s['session'], 120)}  {told}{why}{rounds}{title}{age}", paint)
-    if not full:
-        return lines
-    judge = status["judges"].get(s["host"])
-    by = f"{HOSTS[s['host']]}, judged by {names(read(judge))}" if judge else ""
-    more = [place(s["directory"]) if s["directory"] else "", active, by]
-    return lines + paint.row(" " * 11, paint(", ".join(part for part in more if part), "dim"))
+    age = f"  {paint(ago(s['active_at'], now_ms), 'dim')}" if s["active_at"] else ""
+    return _row("session", f"{short(s['session'], 120)}  {told}{why}{rounds}{title}{age}", paint)
 
 
 def _judges(status: Json) -> list[Row]:

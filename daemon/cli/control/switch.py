@@ -7,7 +7,6 @@ verb writes it into the database itself, and the next daemon reads it there.
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +25,16 @@ if TYPE_CHECKING:
     from ...paths import Paths
     from ...store.sessions import Sessions, Switched
 
-STARTING_S = 5.0
 EPILOG = """examples:
   reflectd {verb}                     this project, with everything below it
   reflectd {verb} --dir .             this folder, with everything below it
   reflectd {verb} --session ses_58c3  one session, by the beginning of its id"""
-ONE = {"on": "1 still off, because a folder above is", "off": "1 it could not be stored"}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register both verbs."""
-    for verb, one in ONE.items():
-        parser = verbs.add_parser(verb, epilog=EPILOG.format(verb=verb, one=one))
+    for verb in ("on", "off"):
+        parser = verbs.add_parser(verb, epilog=EPILOG.format(verb=verb))
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--session", metavar="ID", help="one session, by (the beginning of) its id")
         what.add_argument("--dir", metavar="DIR", help="exactly this folder, with everything below it")
@@ -91,27 +88,20 @@ def told(done: dict[str, Any], *, on: bool, session: bool) -> list[str]:
 
 
 def _without_daemon(where: Paths, body: dict[str, Any]) -> dict[str, Any]:
-    """The switch in the database, under the daemon's lock. If a daemon is just starting, it is told."""
+    """The switch in the database, under the daemon's lock. Raises ``Unavailable`` while one is starting."""
     from ...server.listener import AlreadyRunning, Lock
 
-    lock, end = Lock(where.lock), time.monotonic() + STARTING_S
-    while True:
-        try:
-            lock.acquire()
-        except AlreadyRunning:
-            try:
-                return request(find_socket(where), "POST", "/v1/switch", body)
-            except Unavailable:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
-            continue
-        try:
-            done: dict[str, Any] = to_builtins(_store(where, body))
-        finally:
-            lock.release()
-        say("reflectd: no daemon runs; the next one will find this in its database", sys.stderr)
-        return done
+    lock = Lock(where.lock)
+    try:
+        lock.acquire()
+    except AlreadyRunning as e:
+        raise Unavailable("a daemon is just starting; try again in a moment") from e
+    try:
+        done: dict[str, Any] = to_builtins(_store(where, body))
+    finally:
+        lock.release()
+    say("reflectd: no daemon runs; the next one will find this in its database", sys.stderr)
+    return done
 
 
 def _store(where: Paths, body: dict[str, Any]) -> Switched:

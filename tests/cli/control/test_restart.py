@@ -302,7 +302,7 @@ def test_restart_of_another_installations_daemon(box: Sandbox) -> None:
     daemon.program = ("-m", "reflectd", "serve")
     with daemon:
         pid = daemon.status()["pid"]
-        said(reflectd(box, "start"), 0, f"it is 0.0.1, older than this program, {__version__}", "restart")
+        said(reflectd(box, "start"), 0, f"it is 0.0.1, and this program {__version__}", "restart")
         findings = json.loads(reflectd(box, "doctor", "--json").stdout)["checks"]
         assert ("warn", "reflectd restart") in {
             (c["outcome"], c["mend"]) for c in findings if c["name"] == "daemon"

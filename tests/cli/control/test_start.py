@@ -23,7 +23,7 @@ def test_start_status_stop(box: Sandbox) -> None:
     assert psutil.pid_exists(pid)
     said(reflectd(box, "start"), 0, "runs already", f"pid {pid}")
     said(reflectd(box, "serve"), 2, "runs already", f"pid {pid}")
-    said(reflectd(box, "status", "--full"), 0, f"pid {pid}", str(box.socket), str(box.state), "the rules")
+    said(reflectd(box, "status"), 0, f"pid {pid}", "the rules")
     wait_until((box.state / "reflectd.log").exists, "the first line, which follows the first answer")
     said(reflectd(box, "logs"), 0, "started")
     assert len(reflectd(box, "logs", "-n", "1").stdout.splitlines()) == 1

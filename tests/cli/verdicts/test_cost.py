@@ -109,7 +109,7 @@ def test_amounts_in_two_currencies_are_never_added_up(box: Sandbox) -> None:
         fill_ledger(box, row, columns=f"{COLUMNS}, currency, directory")
         found = cost(box, "--by", "project")
         text = said(reflectd(box, "cost", "--by", "project"), 0, "/srv/shop", "0.50 EUR so far")
-        assert "0.0150 + 0.5000 EUR" in text
+        assert "0.0150 USD + 0.5000 EUR" in text
     assert cost(box, "--by", "project") == found
     assert found["sums"]["cost"] == pytest.approx(0.015)
     assert found["sums"]["others"] == [["EUR", 0.5]]
