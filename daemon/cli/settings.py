@@ -67,6 +67,18 @@ def add_action(
     return parser
 
 
+def later(package: str | None, module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """The function of another module of the package, which is imported when it is run."""
+
+    def run(args: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        code: int = getattr(import_module(f".{module}", package), function)(args)
+        return code
+
+    return run
+
+
 def load(args: argparse.Namespace, *, left_out: list[str] | None = None) -> tuple[Settings, Paths]:
     """Settings and paths from environment, file and flags. ``left_out`` as in ``config.load``. Raises
     ``UserError``.

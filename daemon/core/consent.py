@@ -21,7 +21,7 @@ COMMAND_MARK: Final = "<!-- reflectd:reflect -->"
 MAX_QUESTIONS: Final = 4  # in one dialog, by Claude Code's tool
 MAX_CHARS: Final = 4_000  # of one text
 MAX_TYPED: Final = 20_000
-VERBS: Final = ("learn", "unlearn", "undo")
+VERBS: Final = ("learn", "unlearn")
 """The actions of `/reflect` that change something and take words."""
 TYPED: Final = "typed"
 FLAGS: Final = ("--soft", "--delete")
@@ -147,7 +147,7 @@ def typed(arguments: str) -> Wish | None:
     while words and rest[slice(*words[-1])] in FLAGS:
         flags.add(rest[slice(*words.pop())])
     text = rest[words[0][0] : words[-1][1]] if words else ""
-    if verb not in VERBS or (not text and verb != "undo"):
+    if verb not in VERBS or not text:
         return None
     return wish(verb, text, *flags)
 

@@ -116,8 +116,6 @@ def test_answers_by_place_and_by_text() -> None:
         ('learn Say "hi" and "bye"', "learn", 'Say "hi" and "bye"', ()),
         ('learn "hi" and "bye"', "learn", '"hi" and "bye"', ()),
         ("unlearn rule-003 --delete", "unlearn", "rule-003", ("--delete",)),
-        ("undo", "undo", "", ()),
-        (" undo 3 ", "undo", "3", ()),
         ("unlearn sig-001  sig-002", "unlearn", "sig-001 sig-002", ()),
     ],
 )

@@ -25,7 +25,7 @@ from ..reflect.review import consent
 from ..reflect.review import decided as asked_about
 from ..render import Paint, clock, count, place, plain, print_json, short
 from ..terminal import asked, attended, say, show
-from .learned import About, line_of, listed
+from .learned import About, line_of
 
 if TYPE_CHECKING:
     import argparse
@@ -116,18 +116,12 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
 
 
 def approve(args: argparse.Namespace) -> int:
-    """Let agents be given these; without an id, list what waits."""
+    """Let agents be given these; without an id, all that waits."""
     about = About.of(args)
-    if args.all and args.ids:
-        raise UserError("--all stands alone")
-    if not (args.ids or args.all):
-        vars(args).update(all=False, waiting=True)
-        return listed(args)
-    found = _to_approve(args, about)
+    found = _to_approve(about, args.ids)
     if not found:
-        if args.all:
-            say(f"nothing waits for a word of yours in {about.name}")
-        return 0
+        said = () if args.ids else (f"nothing waits for a word of yours in {about.name}",)
+        return _told(args, {"changed": False, "records": []}, *said)
     if not _agreed(args, found, "Shall agents be given {}?"):
         return 0 if args.json or args.dry_run else 1
     for r in found:
@@ -137,12 +131,12 @@ def approve(args: argparse.Namespace) -> int:
     return 0
 
 
-def _to_approve(args: argparse.Namespace, about: About) -> list[Record]:
+def _to_approve(about: About, ids: list[str]) -> list[Record]:
     """The records that are meant. Raises ``UserError`` for one that needs no approval or can't have it."""
-    if args.all:
+    if not ids:
         waits = [r for r in about.listing() if r.state == "waiting" and r.kind in {"point", "lesson"}]
         return [r for r in waits if not refusal(r.text)]
-    found = about.those(args.ids)
+    found = about.those(ids)
     for r in found:
         may_count(r.id, r.text)
         if r.kind in {"rule", "preference"}:
@@ -219,21 +213,30 @@ def undo(args: argparse.Namespace) -> int:
         )
     letter, number = change
     if letter == "r":
-        vars(args).update(number=number)
-        return asked_about("undo", args)
-    book = about.rules.playbook
-    what = next((r.what for r in book.history() if r.number == number), "")
-    done = book.undo(number, dry_run=args.dry_run)
-    if args.dry_run:
-        would = f"would undo p{number}: {short(what or done.what, 300)}"
-        return _told(args, {"changed": False, "undone": f"p{number}", "change": None}, would)
-    made = f"p{done.number}"
-    said, back = f"undid p{number}: {short(what, 300)}", f"undo that with: reflectd learned undo {made}"
-    return _told(args, {"changed": True, "undone": f"p{number}", "change": made}, said, back)
+        what = about.rules.changes.wanted(number).what
+    else:
+        what = next((r.what for r in about.rules.playbook.history() if r.number == number), "")
+    undone: Json = {"changed": False, "undone": f"{letter}{number}", "change": None}
+    said = f"{letter}{number}: {short(what, 300)}"
+    if letter == "p":
+        made = about.rules.playbook.undo(number, dry_run=args.dry_run).number
+    if args.dry_run or (letter == "r" and args.json):
+        return _told(args, undone, f"would undo {said}")
+    told = list[str]()
+    if letter == "r":
+        consent("a change of what was learned")
+        if not asked(f"Undo {said}?", PERSON):
+            say("Nothing was changed.")
+            return 1
+        done = about.rules.undo(number)
+        made, told = done.change.number, done.told
+    found = undone | {"changed": True, "change": f"{letter}{made}"}
+    back = f"undo that with: reflectd learned undo {letter}{made}"
+    return _told(args, found, f"undid {said}", *map(plain, told), back)
 
 
 def _list_changes(args: argparse.Namespace, about: About) -> int:
-    letters = {"": "pr", "point": "p"}.get(about.kind, "")
+    letters = {"": "pr", "point": "p", "lesson": ""}.get(about.kind, "r")
     found = [change for change in changes(about.rules) if change["change"][0] in letters]
     if args.json or not found:
         nothing = f"reflectd changed no file of what was learned in {about.name} yet"

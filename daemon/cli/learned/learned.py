@@ -1,9 +1,7 @@
 """``reflectd learned``: everything that was learned about a project, in one list. ``playbook`` and ``memory``
 are the same list, with points or lessons alone.
 
-Lists, reports and exports change nothing. They read files and the database, and need no daemon. Exit codes: 0
-done, or nothing to do · 1 not available, or you said no · 2 wrong arguments, no such thing, no terminal, or a
-file that can't be used.
+Lists, reports and exports change nothing. They read files and the database, and need no daemon.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket
 from ..reflect.decisions import rules_at
 from ..render import Paint, clock, place, plain, print_json, short
-from ..settings import add_action, database, look
+from ..settings import add_action, database, later, look
 from ..terminal import show
 
 if TYPE_CHECKING:
@@ -46,119 +44,64 @@ HEADINGS: Final = {
 UNCHOSEN: Final = (
     "the newest task got no lesson: choosing one would have cost more than spend.learning_percent"
 )
-CODES: Final = """exit codes: 0 done, or nothing to do; 1 not available, or you said no; 2 wrong arguments,
-no such thing, no terminal, or a file that can't be used"""
-EPILOGS: Final = {
-    "learned": f"""examples:
-  reflectd learned                     what agents are given, what waits for you, and what they are not given
+EPILOG: Final = """examples:
+  reflectd learned                     what agents are given, what waits for you, what they are not given
   reflectd learned show pat-003        one of them: where it comes from, what became of it
   reflectd learned add "The tests hang without redis"
   reflectd learned add --kind rule "Run the tests before you push"
-  reflectd learned add --kind lesson --task "Migrate the database" "Stop the workers first."
+  reflectd learned add --kind lesson --task "Migrate the database" "Stop the workers."
   reflectd learned approve new-12      agents may be given it from now on
-  reflectd learned forget pat-003      agents are not given it any more, and it is not learned again
+  reflectd learned forget pat-003      agents are not given it any more, nor is it learned again
   reflectd learned undo                the changes of files, newest first
   reflectd learned undo p12            take one of them back
   reflectd learned report              what the verdicts were with each point and lesson, and without
-  reflectd learned export > all.jsonl  all of it; `reflectd learned import` takes points and lessons over
+  reflectd learned export > all.jsonl  all of it; `import` takes points and lessons over
 
-{CODES}""",
-    "playbook": f"""examples:
-  reflectd playbook                        the points of this project
-  reflectd playbook export > book.json     all points, as JSON; `import` takes a playbook.json in any form
-
-{CODES}""",
-    "memory": f"""examples:
-  reflectd memory                                the lessons of this project
-  reflectd memory add --task "Run the migration" "Stop the workers first."
-  reflectd memory export > lessons.jsonl         all lessons of this project; `import` takes them over
-
-{CODES}""",
-}
-VERBS: Final = {
-    "learned": ("", "all that was learned about this project: show, approve, take back"),
-    "playbook": ("point", "what agents learned about this project: its points"),
-    "memory": ("lesson", "lessons from tasks that ended badly"),
-}
+`reflectd playbook` is the same list with points alone (`export` prints a playbook.json,
+`import` takes one in any form), `reflectd memory` with lessons alone."""
+VERBS: Final = {"learned": "", "playbook": "point", "memory": "lesson"}
+"""Verb → the kind that is meant where none is named, "" for all."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for verb, (kind, text) in VERBS.items():
-        more: dict[str, str] = {"bare": "list"}
-        parser = verbs.add_parser(verb, help=text, epilog=EPILOGS[verb], **more)  # type: ignore[arg-type] # of our own parser
-        what = parser.add_subparsers(dest="what", metavar="WHAT")
-        _reading(what, kind)
-        _changing(what, kind)
+    """Register the three verbs."""
+    for verb, kind in VERBS.items():
+        parser = verbs.add_parser(verb, epilog=EPILOG, bare="list")
+        _actions(parser.add_subparsers(dest="what", metavar="WHAT"), kind)
 
 
-def _action(
-    what: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: Run, kind: str
-) -> argparse.ArgumentParser:
-    parser = add_action(what, name, text, run)
-    parser.set_defaults(kind=kind)
-    return parser
+def _actions(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
+    def action(name: str, text: str, run: Run, usual: str = kind) -> argparse.ArgumentParser:
+        parser = add_action(what, name, text, run)
+        parser.add_argument("--kind", choices=KINDS, default=usual, help=f"of this kind ({usual or 'any'})")
+        return parser
 
-
-def _kind_flag(parser: argparse.ArgumentParser, kind: str, usual: str = "") -> None:
-    if not kind:
-        text = "of this kind" + (f" ({usual})" if usual else " only")
-        parser.add_argument("--kind", choices=KINDS, default=usual, help=text)
-
-
-def _reading(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
-    one = _action(what, "list", "all of it, by kind; what the bare verb does", listed, kind)
-    _kind_flag(one, kind)
-    one.add_argument("--all", action="store_true", help="what was taken back and archived too")
-    one.add_argument("--waiting", action="store_true", help="only what waits for your word")
-    one = _action(what, "show", "one of them: where it comes from, and what became of it", shown, kind)
-    one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
-    text = "what the verdicts were with each point and lesson, and without"
-    _action(what, "report", text, reported, kind)
-    one = _action(what, "export", "print it as JSON, one on each line", export, kind)
-    _kind_flag(one, kind)
-
-
-def _changing(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: str) -> None:
-    def change(name: str, text: str, function: str) -> argparse.ArgumentParser:
-        parser = _action(what, name, text, _lazy(function), kind)
+    def change(name: str, text: str, function: str, usual: str = kind) -> argparse.ArgumentParser:
+        parser = action(name, text, later(__package__, "changes", function), usual)
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
         return parser
 
-    one = change("add", "add one in your own words", "add")
+    one = action("list", "all of it, by kind; what the bare verb does", listed)
+    one.add_argument("--all", action="store_true", help="what was taken back and archived too")
+    one = action("show", "one of them: where it comes from, and what became of it", shown)
+    one.add_argument("id", metavar="ID", help="its id, such as pat-003; a lesson's may be shortened")
+    action("report", "what the verdicts were with each point and lesson, and without", reported)
+    action("export", "print it as JSON, one on each line", export)
+    one = change("add", "add one in your own words", "add", kind or "point")
     one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
-    _kind_flag(one, kind, "point")
-    if kind != "lesson":
-        one.add_argument("--section", choices=SECTION_SLUGS.values(), default="oth", help="of a point")
-    if kind != "point":
-        one.add_argument(
-            "--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it"
-        )
-        one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
-    one = change("approve", "let agents be given what waits; without an ID it is listed", "approve")
+    one.add_argument("--section", choices=SECTION_SLUGS.values(), default="oth", help="of a point")
+    one.add_argument("--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it")
+    one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
+    one = change("approve", "let agents be given what waits: these, or all of it", "approve")
     one.add_argument("ids", nargs="*", metavar="ID", help="points, new ones (new-12) and lessons")
-    one.add_argument("--all", action="store_true", help="everything that waits and may be given to agents")
     one = change("forget", "no agent is given it any more, and it is not learned again", "forget")
     one.add_argument("ids", nargs="+", metavar="ID", help="rules, preferences, points, new ones, lessons")
     one = change("undo", "take a change of a file back; without one the changes are listed", "undo")
-    one.add_argument(
-        "change", nargs="?", default="", metavar="CHANGE", help="such as p12 (playbook) or r3 (rules)"
-    )
+    text = "such as p12 (playbook) or r3 (rules)"
+    one.add_argument("change", nargs="?", default="", metavar="CHANGE", help=text)
     one = change("import", "take over exported points and lessons; they wait for your word", "take")
-    one.add_argument(
-        "file", metavar="FILE", help="what `export` wrote, a playbook.json in any form; - for stdin"
-    )
-
-
-def _lazy(name: str) -> Run:
-    """An action of ``changes``, which is imported when it runs."""
-
-    def run(args: argparse.Namespace) -> int:
-        from importlib import import_module
-
-        code: int = getattr(import_module(".changes", __package__), name)(args)
-        return code
-
-    return run
+    text = "what `export` wrote, a playbook.json in any form; - for stdin"
+    one.add_argument("file", metavar="FILE", help=text)
 
 
 # --- the project that is asked about ------------------------------------------------------------------------
@@ -228,8 +171,7 @@ def listed(args: argparse.Namespace) -> int:
     about = About.of(args)
     found = about.listing()
     problems = about.learned.look.problems
-    states = {"waiting"} if args.waiting else {"in use", "waiting", *(["dismissed"] if args.all else [])}
-    wanted = [r for r in found if r.state in states]
+    wanted = found if args.all else [r for r in found if r.state != "dismissed"]
     if args.json:
         print_json({
             "project": about.learned.project,
@@ -240,7 +182,7 @@ def listed(args: argparse.Namespace) -> int:
     paint = Paint()
     lines = paint.row("", paint(f"learned about {about.name}", "bold"), "  ")
     lines += lines_of(wanted, paint)
-    hidden = sum(r.state == "dismissed" for r in found) if not (args.all or args.waiting) else 0
+    hidden = len(found) - len(wanted)
     if not wanted:
         lines += paint.row("  ", _nothing(about, hidden))
     if any(r.kind == "lesson" and r.state == "in use" for r in wanted) and "lessons" in about.over_limit():

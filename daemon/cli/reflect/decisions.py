@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ...paths import Paths
     from .reading import Model
 
-Kind = Literal["pattern", "learn", "same", "conflict", "near", "unlearn", "undo"]
-Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete", "do"]
+Kind = Literal["pattern", "learn", "same", "conflict", "near", "unlearn"]
+Answer = Literal["rule", "soft", "dismiss", "skip", "replace", "both", "reword", "archive", "delete"]
 Json = dict[str, Any]
 REASON: Final = "no longer applies"
 MOST: Final = 8  # proposals of one command inside a host
@@ -51,7 +51,7 @@ QUOTES: Final = 2
 QUOTE_CHARS: Final = 120
 TEXT_CHARS: Final = 500
 STANDS: Final = 4
-_HEADERS: Final[dict[Kind, str]] = {"conflict": "Conflict", "unlearn": "Unlearn", "undo": "Undo"}
+_HEADERS: Final[dict[Kind, str]] = {"conflict": "Conflict", "unlearn": "Unlearn"}
 _ABOUT: Final = frozenset(
     {"the", "rule", "preference", "about", "concerning", "on", "which", "says", "say", "one"}
 )
@@ -83,9 +83,9 @@ class Stands(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """A change that a person is asked about. ``at``: when, in epoch ms. ``text``: the rule, or the change to
-    undo. ``target``: the file that a rule would go to, "" for none; ``kept``: where a preference would.
-    ``soft``: a preference is meant. ``signals``: ids. ``number``: of the change.
+    """A change that a person is asked about. ``at``: when, in epoch ms. ``text``: the rule. ``target``: the
+    file that it would go to, "" for none; ``kept``: where a preference would. ``soft``: a preference is
+    meant. ``signals``: ids.
     """
 
     token: str
@@ -100,7 +100,6 @@ class Proposal(Struct, frozen=True):
     count: int = 0
     quotes: tuple[tuple[str, str], ...] = ()
     stands: tuple[Stands, ...] = ()
-    number: int = 0
 
     def shown(self) -> Json:
         """For a script: the proposal, the question and the labels that may be chosen."""
@@ -131,7 +130,7 @@ class Outcome(Struct, frozen=True):
 
     def object(self) -> Json:
         """For a script."""
-        undo = f"reflectd reflect undo {self.change}" if self.change else ""
+        undo = f"reflectd learned undo r{self.change}" if self.change else ""
         found = {"status": self.status, "text": self.text, "rule": self.rule, "file": self.file, "undo": undo}
         return {key: value for key, value in {**found, "told": list(self.told)}.items() if value}
 
@@ -154,7 +153,6 @@ _PLAIN: Final[dict[str, dict[str, tuple[Answer, str]]]] = {
         "Remove it entirely": ("delete", "it is not even archived"),
         "Keep it": _NO,
     },
-    "undo": {"Undo it": ("do", "the file becomes what it was"), "Leave it": _NO},
     "near": {
         "Update its text": ("reword", "its text is replaced, in its place"),
         **_BOTH,
@@ -213,9 +211,6 @@ def lines(p: Proposal) -> list[str]:
             return [new, f"The same stands in other words: {stands[0]}"]
         case "unlearn":
             return [f"Shall this rule no longer apply? {stands[0]}"]
-        case "undo":
-            at = f" in {p.target}" if p.target else ""
-            return [f"Undo change {p.number} ({cut(p.text, TEXT_CHARS)}){at}?"]
 
 
 def _shown(s: Stands) -> str:
@@ -332,10 +327,6 @@ class Decisions:
             case "unlearn":
                 row = meant(self.rules.look().rows, args.text, archived=args.delete)
                 return replace(self.base(), kind="unlearn", stands=(_stands(row),))
-            case "undo":
-                change = self.rules.changes.wanted(args.number)
-                base, what = self.base(), one_line(change.what)
-                return replace(base, kind="undo", text=what, target=change.file, number=change.number)
             case _:
                 raise ValueError(verb)
 
@@ -366,8 +357,6 @@ class Decisions:
                 name, text = p.stands[0].id, p.stands[0].text
                 done = self.rules.unlearn(name, delete=answer == "delete", reason=why or REASON)
                 return _outcome("removed" if answer == "delete" else "archived", done, text)
-            case "do":
-                return self._undo(p)
 
     def _about(self, text: str, kind: Kind, *, soft: bool, signals: Sequence[str] = ()) -> Proposal:
         """The question about a text: what contradicts it, or whether the person wants it."""
@@ -411,12 +400,6 @@ class Decisions:
         is_new = done.change.rules[0][0] is None
         status = "there already" if not is_new else "preference added" if p.soft else "rule added"
         return _outcome(status, done, p.text)
-
-    def _undo(self, p: Proposal) -> Outcome:
-        change = self.rules.changes.wanted(p.number)
-        if one_line(change.what) != p.text:
-            raise UserError("the change is not the one that the person was asked about: ask again")
-        return _outcome("undone", self.rules.undo(p.number), change.what)
 
 
 def _pattern(base: Proposal, signal: Mapping[str, Any], messages: Iterable[Candidate]) -> Proposal:

@@ -211,15 +211,16 @@ def decided(name: str, args: argparse.Namespace) -> int:
         inside.tell((), [Outcome("there already", p.text, file=p.stands[0].where).object()])
         return 0
     flags = [f"--{flag}" for flag in ("soft", "delete") if getattr(args, flag, False)]
-    words = str(args.number or "") if name == "undo" else str(args.text)
-    plain = p.kind in {"learn", "undo"}
+    words, plain = str(args.text), p.kind == "learn"
     if name == "unlearn":  # the id, or all that the rule says; other words only mean one
         plain = " ".join(words.split()).strip("\"'") in {p.stands[0].id, p.stands[0].text}
     if not (plain and inside.typed(name, words, *flags)):
         inside.tell([p], [])
         return 0
-    plainly = {"learn": "soft" if p.soft else "rule", "unlearn": "delete" if flags else "archive"}
-    outcome = decisions.decide(p, plainly.get(name, "do"))  # type: ignore[arg-type]
+    if name == "learn":
+        outcome = decisions.decide(p, "soft" if p.soft else "rule")
+    else:
+        outcome = decisions.decide(p, "delete" if flags else "archive")
     inside.tell([outcome.ask] if outcome.ask else [], [] if outcome.ask else [outcome.object()])
     return 0
 

@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.errors import UserError
 from ..render import print_json
-from ..settings import add_action, look
+from ..settings import add_action, later, look
 from ..terminal import attended
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
-    Run = Callable[[argparse.Namespace], int]
-
-BARE: Final = "review"
-"""The action that is meant where none is named."""
 WHERE: Final = (
     "a review asks a person: run `reflectd reflect` on a terminal. `reflectd reflect --json` shows the "
     "patterns. Nothing was read or changed"
@@ -32,23 +27,21 @@ EPILOG = """examples:
   reflectd reflect learn "Run the tests before you push"
   reflectd reflect learn "Prefer short answers" --soft
   reflectd reflect unlearn "rule about npm"
-  reflectd reflect history          every rule, and each change
-  reflectd reflect undo 3           take one change or dismissal back"""
+  reflectd reflect history          every rule, active and archived"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the verb and its actions."""
-    more: dict[str, str] = {"bare": BARE}
-    parser = verbs.add_parser(
-        "reflect",
-        epilog=EPILOG,
-        **more,  # type: ignore[arg-type] # of our own parser
-    )
+    parser = verbs.add_parser("reflect", epilog=EPILOG, bare="review")
     what = parser.add_subparsers(dest="what", metavar="WHAT")
-    add_action(
-        what, "review", "read new sessions and decide on each pattern; what the bare verb does", _review
-    )
-    add_action(what, "status", "what is in the journal, and what is suggested", _in("status"))
+
+    def action(name: str, text: str, module: str) -> argparse.ArgumentParser:
+        return add_action(what, name, text, later(__package__, module, name))
+
+    text = "read new sessions and decide on each pattern; what the bare verb does"
+    add_action(what, "review", text, _review)
+    action("status", "what is in the journal, and what is suggested", "status")
+    action("history", "every rule, active and archived", "status")
     learn = _changing(what, "learn", "add a rule to CLAUDE.md or AGENTS.md, after asking")
     learn.add_argument("text", metavar="TEXT", help='the rule, such as "Run the tests before you push"')
     learn.add_argument(
@@ -58,13 +51,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     unlearn.add_argument("text", metavar="TEXT", help='its id, or what it is about: "rule about npm"')
     unlearn.add_argument("--delete", action="store_true", help="remove it entirely, not even archived")
     unlearn.add_argument("--why", default="", metavar="REASON", help="why, for the archive")
-    add_action(what, "history", "every rule, active and archived, and each change", _in("status", "history"))
-    undo = _changing(what, "undo", "take a change or a dismissal back, after asking")
-    undo.add_argument(
-        "number", nargs="?", type=int, default=0, metavar="ID", help="of `history` (the newest)"
-    )
     text = "inside a host: make questions of messages that no model read"
-    propose = add_action(what, "propose", text, _in("in_host", "propose"))
+    propose = action("propose", text, "in_host")
     propose.add_argument(
         "--rule",
         nargs=2,
@@ -75,20 +63,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     propose.add_argument("--none", default="", metavar="IDS", help="messages that teach nothing")
     text = "inside a host: do what the person answered to these questions"
-    apply = add_action(what, "apply", text, _in("in_host", "apply"))
+    apply = action("apply", text, "in_host")
     apply.add_argument("tokens", nargs="+", metavar="TOKEN", help="the tokens of the questions")
-
-
-def _in(module: str, function: str = "run") -> Run:
-    """An action of another module of this package, which is imported when it is run."""
-
-    def run(args: argparse.Namespace) -> int:
-        from importlib import import_module
-
-        code: int = getattr(import_module(f".{module}", __package__), function)(args)
-        return code
-
-    return run
 
 
 def _changing(

@@ -28,9 +28,9 @@ MOST_WORDS: Final = 20  # messages that nobody read, which one review asks about
 NOTHING: Final = "-"  # typed instead of a wording
 LETTERS: Final[dict[Answer, str]] = {
     "rule": "a", "soft": "w", "dismiss": "d", "skip": "s", "replace": "r", "both": "b", "reword": "t",
-    "archive": "a", "delete": "x", "do": "y",
+    "archive": "a", "delete": "x",
 }  # fmt: skip
-BACK: Final = Choice("g", "Go back", "decide nothing yet")
+SKIP: Final = Choice("s", "Skip for now", "nothing is written")
 QUIT: Final = Choice("q", "Quit", "what you decided is kept")
 
 
@@ -69,7 +69,7 @@ def decided(name: str, args: argparse.Namespace) -> int:
         return 1
     _tell(outcome)
     if outcome.change:
-        say(f"undo with: reflectd reflect undo {outcome.change}")
+        say(f"undo with: reflectd learned undo r{outcome.change}")
     return 0
 
 
@@ -77,17 +77,15 @@ def _asked(decisions: Decisions, p: Proposal, *more: Choice, why: str = "") -> O
     """Ask a question and do the answer, then ask about contradictions; None for one of ``more``."""
     _print([*lines(p), *_goes_to(decisions, p)])
     letters = {LETTERS[answer]: (answer, label, note) for label, (answer, note) in answers(p).items()}
-    options = [*(Choice(key, label, note) for key, (_, label, note) in letters.items()), *more]
-    key = choose(options, BACK.key if BACK in more else "s")
+    options = [Choice(key, label, note) for key, (_, label, note) in letters.items()]
+    options += [*([] if SKIP.key in letters else [SKIP]), *more]
+    key = choose(options, SKIP.key)
     if key not in letters:
-        return None
+        return Outcome("skipped for now", p.text) if key == SKIP.key else None
     if p.kind == "pattern" and not decisions.waits(p):
         return Outcome("decided elsewhere meanwhile", p.text)
     outcome = decisions.decide(p, letters[key][0], why=why)
-    if outcome.ask is None:
-        return outcome
-    further = _asked(decisions, outcome.ask, *([BACK] if more else []))
-    return _asked(decisions, p, *more) if more and further is None else further
+    return outcome if outcome.ask is None else _asked(decisions, outcome.ask, *more)
 
 
 # --- the review ------------------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def _all(decisions: Decisions, patterns: Sequence[Proposal], words: Sequence[Can
     told = ", ".join(f"{status}: {n}" for status, n in {**many, **left}.items())
     say(f"{count(len(made), 'decision')}. {told}")
     if any(outcome.change for outcome in made):
-        say("`reflectd reflect undo` takes the last one back, `undo ID` any of them")
+        say("`reflectd learned undo` lists what can be taken back")
     return code
 
 

@@ -1,4 +1,4 @@
-"""``reflectd reflect status`` and ``history``: the journal, what is suggested, every rule, and each change.
+"""``reflectd reflect status`` and ``history``: the journal, what is suggested, and every rule.
 
 They change nothing. Messages that contradict a rule since it was learned are shown; nothing follows from them
 by itself. A journal that can't be used is told of; the next change keeps it aside.
@@ -10,12 +10,10 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import to_builtins
-
 from ...learning.rules.candidates import quotes_of
 from ...learning.rules.journal import due, is_due, ranked
 from ...learning.rules.standing import CONTRADICTED, contradicting, facts, in_words
-from ..render import Paint, clock, count, place, plain, print_json, short
+from ..render import Paint, count, place, plain, print_json, short
 from ..terminal import say, show
 from .decisions import rules_of
 
@@ -25,16 +23,14 @@ if TYPE_CHECKING:
 
     from ...learning.rules.journal import Journal
     from ...learning.rules.journal_file import ProjectJournal
-    from ...learning.rules.learned_rules import Change, Look
+    from ...learning.rules.learned_rules import Look
     from ...learning.rules.standing import Standing
 
 Json = dict[str, Any]
-CHANGES: Final = 10
-_SHOWN: Final = frozenset({"number", "at", "what", "why", "by", "file", "undoes"})
 _ROW: Final = ("id", "text", "active", "file", "line", "learned", "archived", "reason", "note")
 
 
-def run(args: argparse.Namespace) -> int:
+def status(args: argparse.Namespace) -> int:
     """Show the journal."""
     rules = rules_of(args)
     look = rules.look()
@@ -119,24 +115,19 @@ def worn_lines(look: Look, paint: Paint) -> list[str]:
 
 
 def history(args: argparse.Namespace) -> int:
-    """Show every rule and preference, active and archived, and the changes of them."""
-    from ...learning.revisions import undone
-
+    """Show every rule and preference, active and archived."""
     rules = rules_of(args)
-    look, changes = rules.look(), rules.changes.all()
-    gone = undone(changes)
+    look = rules.look()
     if args.json:
-        shown = ({k: v for k, v in to_builtins(c).items() if k in _SHOWN} for c in changes)
         print_json({
             "project": str(rules.project),
             "rules": [row_object(row, look) for row in look.rows],
-            "changes": [{**change, "undone": change["number"] in gone} for change in shown],
             "by_hand": [{"text": line.text, "where": line.where} for line in look.by_hand],
             "problems": look.problems,
         })  # fmt: skip
         return 0
     tell(look.problems)
-    if not look.rows and not look.by_hand and not changes:
+    if not look.rows and not look.by_hand:
         say(f"no rule was learned in {place(rules.project)} yet; `reflectd reflect learn` adds one")
         return 0
     paint = Paint()
@@ -149,9 +140,7 @@ def history(args: argparse.Namespace) -> int:
     ):
         lines += _part(heading, (_row_lines(row, look, paint) for row in part), paint)
     own = (paint.row("  ", f"{plain(line.text)} ({short(line.where, 200)})") for line in look.by_hand)
-    made = (_change(change, paint, undone=change.number in gone) for change in changes[:CHANGES])
-    lines += _part("your own words among them", own, paint) + _part("changes", made, paint)
-    show(lines + worn_lines(look, paint))
+    show(lines + _part("your own words among them", own, paint) + worn_lines(look, paint))
     return 0
 
 
@@ -159,13 +148,6 @@ def _row_lines(row: Standing, look: Look, paint: Paint) -> list[str]:
     """A rule for a person: its text, its place, and its story."""
     about = f"{row.where}, {facts(row, look.journal['signals'])}".removesuffix(", ")
     return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({short(about, 600)})")
-
-
-def _change(change: Change, paint: Paint, *, undone: bool) -> list[str]:
-    why = f": {short(change.why, 200)}" if change.why else ""
-    why += "" if change.by == "you" else f", in the {short(change.by, 40)}"
-    what = f"{short(change.what, 200)}{why}{' (undone)' if undone else ''}"
-    return paint.row(f"  {change.number:>3}  {clock(change.at)}  ", what)
 
 
 def row_object(row: Standing, look: Look) -> Json:

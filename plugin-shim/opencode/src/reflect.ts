@@ -21,7 +21,7 @@ Do the first of these that fits what they typed:
 
 - \`status\`: run \`reflectd reflect status\` and show what it prints.
 - \`history\`: run \`reflectd reflect history\` and show what it prints.
-- \`learn …\`, \`unlearn …\`, \`undo …\`: run \`reflectd reflect\` with exactly these words and flags, quoted for the shell, and \`--json\`.
+- \`learn …\`, \`unlearn …\`: run \`reflectd reflect\` with exactly these words and flags, quoted for the shell, and \`--json\`.
 - nothing: run \`reflectd reflect --json\`. It gathers what the person typed in earlier sessions. Where its answer has \`candidates\`, no model read those messages: read them yourself. One teaches something when it says how this person wants work to be done beyond its own task: what they reject, what they always or never want. A task, a question, praise or a report of a bug teaches nothing; in doubt nothing. Word each thing as one short imperative sentence in English with their own names for things, and run \`reflectd reflect propose --rule ID,ID "WORDING" --rule ID "WORDING" --none ID,ID --json\`: the \`id\`s of the messages that ask for the same, and behind \`--none\` all that teach nothing. Where a wording contradicts a line of CLAUDE.md or AGENTS.md, tell the person which one.
 
 Where the answer has \`ask\`, there are questions for the person:

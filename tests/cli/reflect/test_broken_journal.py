@@ -53,19 +53,19 @@ def test_what_looks_goes_on(box: Sandbox, broken: Path, args: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize(
-    ("args", "answers", "change"),
+    ("args", "answer", "change"),
     [
-        (("learn", "Answer in English"), ("a",), "**[rule-003]** Answer in English (learned"),
-        (("undo",), ("y",), ""),
+        (("reflect", "learn", "Answer in English"), "a", "**[rule-003]** Answer in English (learned"),
+        (("learned", "undo", "r2"), "y", ""),
     ],
 )
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_what_changes_something_keeps_it_aside_once(
-    box: Sandbox, broken: Path, args: tuple[str, ...], answers: tuple[str, ...], change: str
+    box: Sandbox, broken: Path, args: tuple[str, ...], answer: str, change: str
 ) -> None:
-    """`learn`, `unlearn` and `undo`: the change is made, ids go on, and the next command tells nothing."""
+    """`learn` and `undo`: the change is made, ids go on, and the next command tells nothing."""
     before = broken.read_bytes()
-    code, screen = at_a_terminal(box, ["reflect", *args], *answers, columns=300)
+    code, screen = at_a_terminal(box, args, answer, columns=300)
     assert code == 0, screen
     assert screen.count(KEPT) == 1
     assert change in rules_file(box)

@@ -14,6 +14,7 @@ from msgspec import to_builtins
 
 from daemon.cli.reflect.decisions import Proposal, answers, question, stored
 from daemon.clock import SystemClock
+from daemon.learning.rules.learned_rules import LearnedRules
 from daemon.store.db import Database
 from harness.machine.reflectd import Daemon
 from harness.machine.sandbox import Sandbox
@@ -72,6 +73,11 @@ def refused(host: Dialogs, entry: Json, why: str) -> None:
     assert why in done[0]["why"], done
     assert not rules(host.box)
     assert set(statuses(host.box).values()) == {"pending"}
+
+
+def undo(host: Dialogs) -> None:
+    """The person takes the newest change back, on a terminal."""
+    LearnedRules(host.box.project, host.box.state, SystemClock(), host.box.env()).undo()
 
 
 NOBODY = "the host told of no answer of a person to exactly this"
@@ -224,15 +230,14 @@ def test_what_the_person_typed_is_done(host: Dialogs, typed: str, words: list[st
     found = answer(host.runs(*words, "--json"))
     assert (found["done"][0]["status"], found["ask"]) == (status, [])
     assert did(host, *words) == ["there already"]
-    host.types("undo")
-    assert did(host, "undo") == ["undone"]
+    undo(host)
     assert did(host, *words) == []
     host.types(typed)
     assert did(host, *words) == [status]
 
 
 @pytest.mark.shows("FR8")
-def test_rules_are_unlearned_undone_and_dismissed(host: Dialogs) -> None:
+def test_rules_are_unlearned_and_dismissed(host: Dialogs) -> None:
     """With the person's own words where these name just one thing, with a question where they do not."""
     host.types("learn Use npm, not yarn")
     assert answer(host.runs("learn", "Use npm, not yarn"))["done"][0]["rule"] == "rule-001"
@@ -243,8 +248,7 @@ def test_rules_are_unlearned_undone_and_dismissed(host: Dialogs) -> None:
     host.asks(entry["input"], "Archive it")
     assert applied(host, entry)["done"][0]["status"] == "archived"
     assert "### Archived Rules" in rules(host.box)
-    host.types("undo")
-    assert did(host, "undo") == ["undone"]
+    undo(host)
     assert "- **[rule-001]** Use npm, not yarn (learned: " in rules(host.box)
     host.types("unlearn rule-001 --delete")
     assert did(host, "unlearn", "rule-001", "--delete") == ["removed"]
@@ -252,10 +256,6 @@ def test_rules_are_unlearned_undone_and_dismissed(host: Dialogs) -> None:
     entry = proposed(host, STRICT)
     host.asks(entry["input"], "Dismiss")
     assert applied(host, entry)["done"][0]["status"] == "dismissed"
-    (entry,) = answer(host.runs("undo"))["ask"]
-    host.asks(entry["input"], "Undo it")
-    assert applied(host, entry)["done"][0]["status"] == "undone"
-    assert statuses(host.box) == {STRICT.content: "pending"}
 
 
 # --- forged consent --------------------------------------------------------------------------------
@@ -326,8 +326,7 @@ def test_an_answer_is_used_once(host: Dialogs) -> None:
     assert found[0]["why"].startswith(NOBODY)
     again = answer(host.runs("apply", first, "--json"), 2)["done"][0]
     assert again["why"].startswith("no question with this token is open")
-    host.types("undo")
-    assert did(host, "undo") == ["undone"]
+    undo(host)
     state.save("proposals", proposals, 0)
     last = answer(host.runs("apply", first, "--json"), 2)["done"][0]
     assert last["why"].startswith("this answer was used before")

@@ -38,7 +38,7 @@ def test_reflect_learn_adds_a_rule(box: Sandbox) -> None:
         f'Write this rule into CLAUDE.md? "Always run tests before pushing"\n  file  {box.project}' in screen
     )
     assert "Rule added rule-001 in CLAUDE.md: Always run tests before pushing" in screen
-    assert "undo with: reflectd reflect undo 1" in screen
+    assert "undo with: reflectd learned undo r1" in screen
     assert rules(box).startswith("# Ours\n\n## Learned Rules (via /reflect)\n")
     (entry,) = journal(box)
     assert (entry["id"], entry["target"], entry["file"]) == ("rule-001", "claude_md", "CLAUDE.md")
@@ -68,7 +68,6 @@ CHANGES = {  # with the question, in one line
         'Keep this preference (a preference, in .claude/memory/preferences.md)? "Use tabs"',
     ),
     "unlearn": (["unlearn", "npm"], 'Shall this rule no longer apply? "Use npm" [rule-001 in CLAUDE.md:5]'),
-    "undo": (["undo"], "Undo change 1 (learned rule-001) in CLAUDE.md?"),
 }
 
 

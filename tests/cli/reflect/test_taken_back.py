@@ -1,4 +1,4 @@
-"""`reflect undo` and `unlearn`: a person takes back what was learned."""
+"""`learned undo` of a rule, and `unlearn`: a person takes back what was learned."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ def yes(box: Sandbox, *args: str, answers: tuple[str, ...] = ("y",)) -> str:
 
 @DRIVEN
 def test_an_undo_is_never_over_an_edit(box: Sandbox) -> None:
-    """What was edited since stays."""
-    said(reflectd(box, "reflect", "undo"), 2, "there is nothing to undo")
+    """Nor without a person's yes."""
     learned(box, "Use bun")
-    said(reflectd(box, "reflect", "undo", "7"), 2, "there is no change 7")
+    before = rules_file(box)
+    for args in (["--json"], ["--dry-run"]):
+        said(reflectd(box, "learned", "undo", "r1", *args), 0)
+    said(reflectd(box, "learned", "undo", "r1", stdin=b"y\n"), 2, "a person's decision: do it on a terminal")
+    assert at_a_terminal(box, ["learned", "undo", "r1"], "")[0] == 1
+    assert rules_file(box) == before
+    said(reflectd(box, "learned", "undo", "r7"), 2, "there is no change 7")
     edited = box.file("CLAUDE.md", f"{rules_file(box)}mine\n").read_text()
-    code, screen = at_a_terminal(box, ["reflect", "undo"], "y", columns=300)
+    code, screen = at_a_terminal(box, ["learned", "undo", "r1"], "y", columns=300)
     assert (code, "an edit that is not reflectd's" in screen) == (2, True)
     assert rules_file(box) == edited
 
@@ -101,5 +106,5 @@ def test_what_is_dismissed_is_not_suggested_again_until_that_is_undone(box: Sand
     said_before(box, LINT)
     assert asked(box, "status")["suggested"] == []
     assert [s["status"] for s in journal(box)["signals"]] == ["dismissed"]
-    assert f"Undo change 1 (dismissed {signal})?" in yes(box, "reflect", "undo")
+    assert f"Undo r1: dismissed {signal}?" in yes(box, "learned", "undo", "r1")
     assert [s["occurrences"] for s in asked(box, "status")["suggested"]] == [3]
