@@ -106,16 +106,9 @@ def first_line(text: object) -> str:
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
 
 
-def indented(text: object, by: str = "    ", *, limit: int = 0, width: int = 0) -> list[str]:
-    """The lines, indented by ``by`` and wrapped at ``width``. Of more than ``limit`` characters the middle is
-    left out, with a note.
-    """
-    shown = plain(text)
-    if limit and len(shown) > limit:
-        half = limit // 2
-        left_out = len(shown) - 2 * half
-        shown = f"{shown[:half]}\n[… {left_out:,} characters left out, --full shows them …]\n{shown[-half:]}"
-    return [part for line in shown.splitlines() for part in terminal.fold(f"{by}{line}", width, by)]
+def indented(text: object, by: str, width: int) -> list[str]:
+    """The lines, indented by ``by`` and wrapped at ``width``."""
+    return [part for line in plain(text).splitlines() for part in terminal.fold(f"{by}{line}", width, by)]
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -1,5 +1,5 @@
-"""Figures of a back-test: how many stops of each state, by project and by week, what came next, what it would
-cost a day, and what a person's answers say of the feedbacks that would have been sent.
+"""Figures of a back-test: how many stops of each state and project, what it would cost a day, and what a
+person's answers say of the feedbacks that would have been sent.
 
 A result is one stop; ``Report`` counts results as they come and keeps none of them. Times are in the zone of
 this machine. Pure but for that: reads no files.
@@ -18,7 +18,6 @@ from ..core.orders import SendFeedback
 from ..core.verdict import FinalState
 from ..engine.page import Share, wilson
 from ..redact import redact_head
-from .stops import Sign, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +34,6 @@ FEWEST: Final = 10  # answers below which nothing is proposed but to observe
 TRUSTED: Final = 70  # percent: the lower end of the interval from which acting is proposed
 Group = Literal["complete", "sent", "awaiting", "unscored", "stopped"]
 GROUPS: Final[tuple[Group, ...]] = ("complete", "sent", "awaiting", "unscored", "stopped")
-SIGNS: Final[tuple[Sign, ...]] = ("again", "went_on", "none")
 REQUEST: Final = 600  # characters that are kept
 FEEDBACK: Final = 4_000
 SAID: Final = 200
@@ -65,7 +63,6 @@ class Result(Struct, frozen=True):
     final: str = ""
     happened: tuple[str, ...] = ()
     feedback: str = ""
-    sign: Sign = "none"
     said: str = ""
     asks: bool = False
     tokens: int = 0
@@ -110,7 +107,6 @@ def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion |
         final=words.final[-FINAL:] if words is not None else "",
         happened=_happened(words) if words is not None else (),
         feedback=sent[:FEEDBACK],
-        sign=sign_of(found.stop),
         said=redact_head(found.stop.said, SAID) if words is not None else "",
         asks=bool(opinion is not None and opinion.prompts),
         calls=len(asked),
@@ -127,8 +123,8 @@ def _happened(case: Case) -> tuple[str, ...]:
 
 
 class Count(Struct):
-    """Stops of one kind together: all of them, one project's, one week's. ``cost`` is what is known of it;
-    ``unpriced``: calls whose price nobody told.
+    """Stops together: all of them, or one project's. ``cost`` is what is known of it; ``unpriced``: calls
+    whose price nobody told.
     """
 
     stops: int = 0
@@ -151,16 +147,14 @@ class Count(Struct):
 
 
 class Report(Struct):
-    """All figures of one back-test. ``severities``: of what would have been sent. ``signs``: (group, sign) →
-    how many. ``days``: those on which there was a stop.
+    """All figures of one back-test. ``severities``: of what would have been sent. ``days``: those on which
+    there was a stop.
     """
 
     judge: str
     total: Count = field(default_factory=Count)
     severities: Counter[str] = field(default_factory=Counter)
-    signs: Counter[tuple[Group, Sign]] = field(default_factory=Counter)
     projects: dict[str, Count] = field(default_factory=dict)
-    weeks: dict[str, Count] = field(default_factory=dict)
     hosts: Counter[str] = field(default_factory=Counter)
     first: int = 0
     last: int = 0
@@ -174,13 +168,10 @@ class Report(Struct):
         self.hosts[r.host] += 1
         if r.group == "sent":
             self.severities[r.severity or "none"] += 1
-        self.signs[r.group, r.sign] += 1
         project = r.project if r.project in self.projects or len(self.projects) < MOST_PROJECTS else OTHERS
         self.projects.setdefault(project, Count()).add(r)
         if r.at > 0:
             day = datetime.fromtimestamp(r.at / 1000).date()  # noqa: DTZ006 - local days, as a person counts
-            year, week, _ = day.isocalendar()
-            self.weeks.setdefault(f"{year}-W{week:02d}", Count()).add(r)
             self._days.add(day)
             self.first, self.last = min(self.first or r.at, r.at), max(self.last, r.at)
 
@@ -198,10 +189,6 @@ class Report(Struct):
         """The projects, the busiest first."""
         return sorted(self.projects.items(), key=lambda item: (-item[1].stops, item[0]))
 
-    def by_week(self) -> list[tuple[str, Count]]:
-        """The weeks, the newest first."""
-        return sorted(self.weeks.items(), reverse=True)
-
     def json(self) -> dict[str, object]:
         """For scripts."""
         return {
@@ -209,7 +196,6 @@ class Report(Struct):
             "sessions": self.sessions,
             **_object(self.total),
             "severities": dict(sorted(self.severities.items())),
-            "signs": {g: {s: self.signs[g, s] for s in SIGNS} for g in GROUPS},
             "from": self.first,
             "to": self.last,
             "days": self.days,
@@ -222,7 +208,6 @@ class Report(Struct):
             },
             "hosts": dict(sorted(self.hosts.items())),
             "projects": [{"project": name, **_object(c)} for name, c in self.by_stops()],
-            "weeks": [{"week": name, **_object(c)} for name, c in self.by_week()],
         }
 
 

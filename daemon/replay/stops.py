@@ -1,21 +1,19 @@
 """Each stop of a past session, judged as if it were now: the guards, the case, the opinion, the decision.
 
 The session's state is carried from stop to stop, as the daemon does: a person's message begins a new task.
-The person's next message is a *sign* only: the stop was wrong when they asked for the same once more, word
-for word. Pure: reads no files and asks no model.
+Pure: reads no files and asks no model.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.cuts import bounded
 from ..core.errors import BadReply, Unavailable
-from ..core.given import folded
 from ..core.guards import Limits, may_judge_messages
 from ..core.session import FINAL_FOR_TASK, Session, judging, reconcile
 from ..core.transcript import Stop
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from ..core.question import Texts
     from ..core.transcript import Transcript
     from ..judge.flow import Opinion
-
-Sign = Literal["again", "went_on", "none"]
 
 
 class Prepared(Struct, frozen=True):
@@ -145,12 +141,3 @@ def mark_of(transcript: Transcript) -> str:
     words = (str(at), *(m.text for m in transcript.requests), turn.text if turn is not None else "")
     said = "\x00".join((*words, *(c.id for c in transcript.calls)))
     return sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def sign_of(stop: Stop) -> Sign:
-    """The sign in the person's next message, if any."""
-    said = stop.said.strip()
-    if stop.after != "person" or not said:
-        return "none"
-    asked = {folded(m.text) for m in stop.transcript.requests if m.text}
-    return "again" if folded(said) in asked else "went_on"

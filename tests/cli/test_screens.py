@@ -29,7 +29,6 @@ from daemon.core.verdict import FinalState
 from daemon.engine.page import wilson
 from daemon.learning.records import AT_START, CHOSEN, NOBODY, Record
 from daemon.replay.report import Precision, Report, Result
-from daemon.replay.stops import Sign
 from harness.machine.sandbox import REPO
 
 SCREENS = Path(__file__).parents[1] / "data" / "screens"
@@ -83,26 +82,24 @@ def learned_lines(width: int) -> list[str]:
 
 
 def backtest_lines(width: int) -> list[str]:
-    """A back-test by a model, over two weeks in three projects, with some answers of the person."""
+    """A back-test by a model, in three projects, with some answers of the person."""
     figures, at = Report("anthropic"), 1_763_985_600_000
-    states: tuple[tuple[FinalState, str, Sign], ...] = (
-        ("complete", "", "went_on"),
-        ("incomplete", "HIGH", "again"),
-        ("incomplete", "MEDIUM", "none"),
-        ("awaiting_user", "", "went_on"),
-        ("complete", "", "went_on"),
-        ("unscored", "", "none"),
-        ("stopped", "", "none"),
+    states: tuple[tuple[FinalState, str], ...] = (
+        ("complete", ""),
+        ("incomplete", "HIGH"),
+        ("incomplete", "MEDIUM"),
+        ("awaiting_user", ""),
+        ("complete", ""),
+        ("unscored", ""),
+        ("stopped", ""),
     )
+    projects = ("/home/ada/shop", "/home/ada/blog\x1b[2J", "/srv/a-folder-with-a-very-long-name/shop")
     for n in range(140):
-        state, severity, sign = states[n % 7]
-        project = ("/home/ada/shop", "/home/ada/blog\x1b[2J", "/srv/a-folder-with-a-very-long-name/shop")[
-            n % 3
-        ]
+        state, severity = states[n % 7]
         figures.add(
             Result(
-                "claude-code", project, f"s{n // 3}", f"t{n}", at + n * 9_000_000, state, severity,
-                sign=sign, feedback="x" if state == "incomplete" else "", asks=True, calls=1 + n % 2,
+                "claude-code", projects[n % 3], f"s{n // 3}", f"t{n}", at + n * 9_000_000, state, severity,
+                feedback="x" if state == "incomplete" else "", asks=True, calls=1 + n % 2,
                 cost=0.004 if n else None,
             )
         )  # fmt: skip

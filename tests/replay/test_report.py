@@ -18,12 +18,12 @@ def result(n: int, state: str, **more: object) -> Result:
     return Result(**{**known, "state": state, **more})  # type: ignore[arg-type]
 
 
-def test_stops_are_counted_by_state_project_and_week() -> None:
-    """Each once: the state, the severity of what would have been sent, the sign, the project, the week."""
+def test_stops_are_counted_by_state_and_project() -> None:
+    """Each once: the state, the severity of what would have been sent, the project."""
     report = Report("anthropic")
     for r in (
-        result(0, "complete", sign="went_on", asks=True, calls=1, cost=0.01),
-        result(1, "incomplete", severity="HIGH", sign="again", asks=True, calls=2, cost=0.02, feedback="x"),
+        result(0, "complete", asks=True, calls=1, cost=0.01),
+        result(1, "incomplete", severity="HIGH", asks=True, calls=2, cost=0.02, feedback="x"),
         result(2, "awaiting_user", project="/b/shop", at=MONDAY + 7 * DAY),
         result(3, "unscored", project="/b/shop", at=MONDAY + 7 * DAY, asks=True, calls=1, cost=None),
         result(4, "stopped", host="claude-code"),
@@ -34,9 +34,7 @@ def test_stops_are_counted_by_state_project_and_week() -> None:
     counted = ("sessions", "stops", "complete", "sent", "awaiting", "unscored", "stopped")
     assert [found[name] for name in counted] == [3, 5, 1, 1, 1, 1, 1]
     assert found["severities"] == {"HIGH": 1}
-    assert report.signs["sent", "again"] == report.signs["complete", "went_on"] == 1
     assert [(n, c.stops) for n, c in report.by_stops()] == [("/a/shop", 3), ("/b/shop", 2)]
-    assert [(n, c.stops) for n, c in report.by_week()] == [("2025-W49", 2), ("2025-W48", 3)]
     assert (found["days"], found["calls"], found["usd"]) == (2, 4, None), "one price is unknown"
     assert found["hosts"] == {"claude-code": 1, "opencode": 4}
     nothing = Report("offline").json()

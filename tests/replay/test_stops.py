@@ -1,13 +1,12 @@
-"""A stop of the past: the sign in what came next, the guards, a session's state from stop to stop."""
+"""A stop of the past: the guards, a session's state from stop to stop."""
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from daemon.core.guards import Limits
 from daemon.core.transcript import After, Message, Stop, ToolCall, Transcript
-from daemon.replay.stops import Sign, Walk, driven, mark_of, rules, sign_of
+from daemon.replay.stops import Walk, driven, mark_of, rules
 from tests.support.questions import SHIPPED
 
 REQUEST = Message("t1", "user", 1, "Add a login page with tests", human=True)
@@ -23,31 +22,8 @@ def failed(name: str, at: int = 2) -> tuple[Message, ...]:
     return work, Message(name, "assistant", at, "All done.", finish="stop", completed=at)
 
 
-def stop(*messages: Message, after: After = "end", said: str = "") -> Stop:
-    return Stop(Transcript("s", messages, directory="/repo"), after, said)
-
-
-@pytest.mark.parametrize(
-    ("said", "sign"),
-    [
-        ("", "none"),
-        ("Add a login page with tests!", "again"),
-        ("  ADD a login page with tests ", "again"),
-        ("Please add the login page, with tests", "went_on"),
-        ("continue", "went_on"),
-        ("Now rename the module to auth", "went_on"),
-        ("What does the page do?", "went_on"),
-    ],
-)
-def test_a_sign_is_what_the_person_said_next(said: str, sign: Sign) -> None:
-    """The same again, word for word, another thing, or nothing: no word is read."""
-    assert sign_of(stop(REQUEST, *failed("a1"), after="person", said=said)) == sign
-
-
-def test_nobody_speaks_by_our_feedback() -> None:
-    """Only a person's word is a sign."""
-    others = [stop(REQUEST, *failed("a1"), after=who, said="continue") for who in ("feedback", "host", "end")]
-    assert [sign_of(other) for other in others] == ["none"] * 3
+def stop(*messages: Message, after: After = "end") -> Stop:
+    return Stop(Transcript("s", messages, directory="/repo"), after)
 
 
 def test_a_session_goes_on_from_stop_to_stop() -> None:

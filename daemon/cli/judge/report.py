@@ -13,10 +13,10 @@ from ..render import clock, count, money, place, plain, short, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...replay.report import Count, Group, Precision, Report, Result
+    from ...replay.report import Group, Precision, Report, Result
     from ..render import Paint, Style
 
-SHOWN: Final = 12  # projects and weeks
+SHOWN: Final = 12  # projects
 TEXT: Final = 1_500  # characters of one feedback or answer
 NAME: Final = 18  # characters of a project's name
 TITLES: Final[dict[Group, str]] = {
@@ -51,10 +51,7 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
     found += ["", *_groups(report, paint)]
     found += _severities(report, paint)
     found += _a_day(report, paint)
-    found += ["", *paint.row("", paint("Your next message (a sign, not the truth)", "bold"), "  ")]
-    found += _signs(report, paint)
-    found += _table("by project", _named(report), report, paint)
-    found += _table("by week", report.by_week(), report, paint)
+    found += _projects(report, paint)
     return [*found, "", *_quality(quality, paint)]
 
 
@@ -99,31 +96,6 @@ def _a_day(report: Report, paint: Paint) -> list[str]:
     return [*paint.row(f"  {'a day':<17} ", stops), *paint.row(f"  {'cost':<17} ", said)]
 
 
-def _signs(report: Report, paint: Paint) -> list[str]:
-    rows: list[tuple[str, ...]] = [("", "asked again", "went on", "nothing")]
-    for group in GROUPS:
-        if report.total.groups[group]:
-            numbers = (report.signs[group, sign] for sign in ("again", "went_on", "none"))
-            rows.append((f"  {TITLES[group]}", *(f"{n:,}" for n in numbers)))
-    again = report.signs["sent", "again"]
-    followed = report.total.groups["sent"] - report.signs["sent", "none"]
-    told = table(rows, right=(1, 2, 3))
-    if followed:
-        said = (
-            f"after {again:,} of the {followed:,} that would have been sent back and that you answered, you "
-        )
-        told += paint.row(
-            "  ", f"{said}asked for the same again, word for word: a sign that those were right."
-        )
-    return told
-
-
-def _named(report: Report) -> list[tuple[str, Count]]:
-    found = report.by_stops()
-    short_names = names([path for path, _ in found])
-    return [(plain(short_names[path]), c) for path, c in found]
-
-
 def names(projects: Sequence[str]) -> dict[str, str]:
     """A short name for each folder: its last part, with a number where two have the same."""
     found: dict[str, str] = {}
@@ -134,17 +106,17 @@ def names(projects: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _table(title: str, counted: list[tuple[str, Count]], report: Report, paint: Paint) -> list[str]:
+def _projects(report: Report, paint: Paint) -> list[str]:
     """One row for each, at most ``SHOWN``; with calls and cost where a model judged."""
-    if not counted:
-        return []
+    counted = report.by_stops()
+    called = names([path for path, _ in counted])
     paid = report.judge != "offline"
-    rows = [(title, "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
-    for name, c in counted[:SHOWN]:
+    rows = [("by project", "stops", *(COLUMNS[g] for g in GROUPS), *(("calls", "USD") if paid else ()))]
+    for path, c in counted[:SHOWN]:
         unknown = "+" if c.unpriced else ""
         cost = (f"{c.calls:,}", f"{c.cost:.2f}{unknown}") if paid else ()
         row = (f"{c.stops:,}", *(f"{c.groups[g]:,}" for g in GROUPS), *cost)
-        rows.append((short(name, NAME), *row))
+        rows.append((short(plain(called[path]), NAME), *row))
     head, *rest = table(rows, right=range(1, 9))
     left = len(counted) - SHOWN
     more = [f"… and {left:,} more (--json has all)"] if left > 0 else []

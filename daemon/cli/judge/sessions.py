@@ -138,24 +138,19 @@ def files_of(env: Mapping[str, str], folder: str | None, since_ms: int = 0) -> l
     """Those in files, oldest first; Claude Code's and Codex's all where no folder is named. Raises
     ``UserError`` when there are none.
     """
-    from ...hosts.claude_code.past import projects
+    from ...hosts.claude_code.past import all_folders, files_in, projects
     from ...hosts.codex import past as codex
 
-    place = Path(folder).expanduser() if folder is not None else projects(env)
-    if folder is not None and not place.exists():
-        raise UserError(f"there is no {place}")
-    suffixes = (TRANSCRIPT,) if folder is None else (TRANSCRIPT, EXPORT)
-    closed: list[OSError] = []
-    paths = [place] if place.is_file() else list(_below(place, suffixes, closed.append))
-    paths += codex.files(env) if folder is None else []
+    if folder is None:
+        place = projects(env)
+        paths = [Path(entry.path) for entry in files_in(all_folders(env))] + codex.files(env)
+    else:
+        place = Path(folder).expanduser()
+        if not place.exists():
+            raise UserError(f"there is no {place}")
+        paths = [place] if place.is_file() else [path for path in place.rglob("*") if _may_be_one(path)]
     found = [s for path in paths if (s := _file(path)) is not None]
     chosen = [s for s in found if s.changed >= since_ms * 1_000_000]
-    for error in closed:
-        if isinstance(error, FileNotFoundError):
-            continue  # a host that was never used, or a folder that went away meanwhile
-        if str(error.filename) == str(place):
-            raise UserError(f"{place} can't be read: {error.strerror}")
-        say(f"left out: {plain(error.filename)}: {error.strerror}", sys.stderr)
     if not chosen:
         newer = " so new" if found else ""
         raise UserError(
@@ -187,13 +182,9 @@ def past_of(where: Paths, since_ms: int = 0) -> list[Session]:
     return sorted(found.values(), key=lambda s: (s.changed, s.name))
 
 
-def _below(place: Path, suffixes: tuple[str, ...], on_closed: Callable[[OSError], None]) -> Iterator[Path]:
-    """``on_closed``: told of each folder that can't be read."""
-    for folder, inner, names in os.walk(place, onerror=on_closed):
-        inner[:] = sorted(name for name in inner if name != "subagents")
-        for name in names:
-            if name.endswith(suffixes) and not name.startswith(("agent-", ".")):
-                yield Path(folder, name)
+def _may_be_one(path: Path) -> bool:
+    named = path.suffix in {TRANSCRIPT, EXPORT} and not path.name.startswith(("agent-", "."))
+    return named and "subagents" not in path.parts
 
 
 def _file(path: Path) -> Session | None:

@@ -19,14 +19,13 @@ from ...paths import find_socket
 from ..render import count, print_json, short
 from ..settings import add_flags, here, look
 from ..terminal import say
-from .why import add_round, cases_upward, gather
+from .why import add_round, gather
 
 if TYPE_CHECKING:
     import argparse
 
     from ...paths import Paths
 
-LOOKED_AT = 200  # cases: as many as a project keeps
 SAID = "done|not-done|your-turn"
 VERDICT = "verdict"  # the action that is meant where none is named
 EPILOG = """examples:
@@ -79,25 +78,16 @@ def newest_case(where: Paths, session: str, number: int = 0) -> Path:
     this round. Raises ``UserError``.
     """
     project = here(where)
-    files = [] if number or not session else cases_upward(where, Path(), session, LOOKED_AT)
-    sessions = {path.stem.rpartition("_")[0] for path in files}
-    if len(sessions - {session}) > 1 and session not in sessions:
-        raise UserError(f"several sessions begin with {session}: {', '.join(sorted(sessions)[:5])}")
     found = gather(where, session, project, number)
     known = [found["session"] or {}, *found["verdicts"]]
     of = next((k["session"] for k in known if k), "")
-    if found["elsewhere"]:
-        raise UserError(
-            f"{project} has no saved case: nothing in it was judged; name a session, such as {of}"
-        )
-    if not found["case_file"]:
-        what = f"{'round ' + str(number) + ' of ' if number else ''}{of or project}"
-        more = f"; `reflectd why {of}` shows what is known" if of else ""
-        raise UserError(
-            f"{what} has no saved case: no judge was asked, or it is not among the {LOOKED_AT} newest of its "
-            f"project{more}"
-        )
-    return Path(found["case_file"])
+    if found["case_file"] and not found["elsewhere"]:
+        return Path(found["case_file"])
+    what = str(project) if found["elsewhere"] or not of else f"round {number} of {of}" if number else of
+    raise UserError(
+        f"{what} has no saved case: no judge was asked, or it is not among the 200 newest of its project"
+        + (f"; `reflectd why {of}` shows what is known" if of else "")
+    )
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -270,7 +270,7 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     elif v.get("feedback") and v.get("state") == "incomplete":
         lines.append("  feedback  not sent")
     if full:
-        lines += indented(order.get("text") or v.get("feedback") or "", "    | ", width=paint.width)
+        lines += indented(order.get("text") or v.get("feedback") or "", "    | ", paint.width)
     return lines + _judge(v, paint)
 
 
@@ -345,12 +345,12 @@ def _case(found: Json, paint: Paint) -> list[str]:
         prompt = _object(each)
         lines += ["", paint(f"Prompt {i} ({short(prompt.get('purpose', ''), 20)})", "bold")]
         for mark, key in (("S", "system"), ("U", "text")):
-            lines += indented(prompt.get(key, ""), f"  {mark} ", width=paint.width)
+            lines += indented(prompt.get(key, ""), f"  {mark} ", paint.width)
     for i, each in enumerate(_list(found.get("replies")), 1):
         reply = _object(each)
         by = " ".join(short(reply.get(k, ""), 80) for k in ("provider", "model") if reply.get(k))
         lines += ["", paint(f"Reply {i}", "bold") + f" ({by}, {_number(reply.get('seconds')):.1f} s)"]
-        lines += indented(reply.get("text", ""), "  A ", width=paint.width)
+        lines += indented(reply.get("text", ""), "  A ", paint.width)
     kinds = [str(_object(o).get("kind", "?")) for o in _list(found.get("orders"))]
     lines += ["", paint("Decision", "bold")]
     for text in (
