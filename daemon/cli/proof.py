@@ -1,7 +1,6 @@
 """``reflectd proof``: the checks of this project that reflectd may run, and its runs.
 
-``use`` chooses the project's check, ``forbid`` strikes one out, ``allow`` takes that back. Exit codes:
-0 done, 1 no daemon runs, or you said no, 2 no such check, one that is never run, or no terminal to ask on.
+``use`` chooses the project's check, ``forbid`` strikes one out, ``allow`` takes that back.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import SystemClock
 from ..config import load_project, project_command
 from ..core.errors import Unavailable, UserError
+from ..core.proof import Known, in_words, some
 from ..files.prompts import TRUST_FILE, Trust, trusts_command
 from .render import Paint, clock, place, plain, print_json, short
 from .settings import add_action, database, here, load, look
@@ -50,22 +50,46 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _list(args: argparse.Namespace) -> int:
-    settings, where = look(args)
-    folder = here(where, args.dir)
+    found = _gather(*look(args), args.dir)
+    if args.json:
+        print_json(found)
+    else:
+        show(_lines(found))
+    return 0
+
+
+def _gather(settings: Settings, where: Paths, named: str | None) -> Json:
+    """All that is known about checks of the project, as ``--json`` prints it."""
+    from ..proof.choice import refused
+
+    folder = here(where, named)
     settings, problems = load_project(settings, folder)
     known, ran = _known(where, folder)
-    theirs = project_command(folder)
+    p, theirs = settings.proof, project_command(folder)
     trust = Trust(where.state_dir / TRUST_FILE, SystemClock())
-    trusted = bool(theirs) and trusts_command(trust, folder, theirs)
-    in_force = settings.proof.enabled and _in_force(where)
-    if args.json:
-        more = {"project": theirs, "trusted": trusted, "in_force": in_force}
-        print_json(_as_json(settings, folder, known, ran) | more)
-    else:
-        told = [problem for problem in problems if "proof." in problem]
-        lines = _lines(settings, folder, known, ran, told, trusted=trusted, in_force=in_force)
-        show(lines)
-    return 0
+    return {
+        "directory": str(folder),
+        "enabled": p.enabled,
+        "in_force": p.enabled and _in_force(where),
+        "command": p.command,
+        "where": p.where,
+        "minutes_a_day": p.minutes_a_day,
+        "project": theirs,
+        "trusted": bool(theirs) and trusts_command(trust, folder, theirs),
+        "checks": [
+            {
+                "command": c.known.command,
+                "folder": c.known.folder,
+                "source": c.known.source,
+                "forbidden": c.struck,
+                "refused": refused(c.known.command),
+                "at": c.at,
+            }
+            for c in known
+        ],
+        "runs": [{**e.proof.published, "tests": list(e.proof.tests), "at": e.proof.at} for e in ran],
+        "problems": [problem for problem in problems if "proof." in problem],
+    }
 
 
 def _in_force(where: Paths) -> bool:
@@ -93,78 +117,35 @@ def _known(where: Paths, folder: Path) -> tuple[list[Command], list[Ended]]:
         return commands, found.runs(project)
 
 
-def _as_json(settings: Settings, folder: Path, known: list[Command], ran: list[Ended]) -> Json:
-    p = settings.proof
-    return {
-        "directory": str(folder),
-        "enabled": p.enabled,
-        "command": p.command,
-        "where": p.where,
-        "minutes_a_day": p.minutes_a_day,
-        "checks": [
-            {
-                "command": c.known.command,
-                "folder": c.known.folder,
-                "source": c.known.source,
-                "forbidden": c.struck,
-                "refused": _refused(c),
-                "at": c.at,
-            }
-            for c in known
-        ],
-        "runs": [{**e.proof.published, "tests": list(e.proof.tests), "at": e.proof.at} for e in ran],
-    }
-
-
-def _refused(c: Command) -> str:
+def _lines(found: Json) -> list[str]:
     from ..proof.choice import refused
 
-    return refused(c.known.command)
-
-
-def _lines(
-    settings: Settings,
-    folder: Path,
-    known: list[Command],
-    ran: list[Ended],
-    problems: list[str],
-    *,
-    trusted: bool,
-    in_force: bool,
-) -> list[str]:
-    from ..proof.choice import refused
-
-    p, paint = settings.proof, Paint()
-    on = "on" if in_force else "on after `reflectd restart`"
-    state = on if p.enabled else "off; `reflectd config set proof.enabled true` lets it run checks"
-    lines = paint.row("", f"{paint('Proof', 'bold')} in {place(folder)}: {state}", "  ")
-    for problem in problems:
+    paint = Paint()
+    on = "on" if found["in_force"] else "on after `reflectd restart`"
+    state = on if found["enabled"] else "off; `reflectd config set proof.enabled true` lets it run checks"
+    lines = paint.row("", f"{paint('Proof', 'bold')} in {place(found['directory'])}: {state}", "  ")
+    for problem in found["problems"]:
         lines += paint.row("  ! ", short(problem, 300))
-    if p.command:
-        why = refused(p.command)
-        note = f": never run: {why}" if why else ""
-        lines += paint.row("  ", f"everywhere: `{short(p.command, 200)}` (proof.command){note}")
-    if theirs := project_command(folder):
-        why = refused(theirs)
-        note = (
-            f"never run: {why}"
-            if why
-            else "trusted"
-            if trusted
-            else "not trusted, so not run: `reflectd trust`"
-        )
-        lines += paint.row("  ", f"this project's settings name `{short(theirs, 200)}`: {note}")
-    if not known:
+    if command := found["command"]:
+        note = f": never run: {why}" if (why := refused(command)) else ""
+        lines += paint.row("  ", f"everywhere: `{short(command, 200)}` (proof.command){note}")
+    if command := found["project"]:
+        trusted = "trusted" if found["trusted"] else "not trusted, so not run: `reflectd trust`"
+        note = f"never run: {why}" if (why := refused(command)) else trusted
+        lines += paint.row("  ", f"this project's settings name `{short(command, 200)}`: {note}")
+    if not found["checks"]:
         lines.append("  No check is known here yet. `reflectd proof use 'make test'` chooses one.")
         lines.append("  While proof is on, a check that an agent runs here is known from then on.")
-    for i, c in enumerate(known, 1):
-        why = _refused(c)
-        note = "forbidden" if c.struck else f"never run: {why}" if why else WHERE[c.known.source]
-        lines += paint.row(f"  {i:2}. ", f"`{short(c.known.typed, 200)}`  {note}, {clock(c.at)}")
-    if ran:
+    for i, c in enumerate(found["checks"], 1):
+        note = f"never run: {c['refused']}" if c["refused"] else WHERE[c["source"]]
+        note = "forbidden" if c["forbidden"] else note
+        typed = short(Known(c["command"], c["folder"]).typed, 200)
+        lines += paint.row(f"  {i:2}. ", f"`{typed}`  {note}, {clock(c['at'])}")
+    if found["runs"]:
         lines += ["", paint("Runs", "bold")]
-    for e in ran[:10]:
-        lines += paint.row(f"  {clock(e.proof.at)}  ", short(e.proof.text, 200))
+    for run in found["runs"][:10]:
+        failed = f" ({some(tuple(run['tests']))})" if run["tests"] else ""
+        lines += paint.row(f"  {clock(run['at'])}  ", short(f"{in_words(run)}{failed}", 200))
     return lines
 
 

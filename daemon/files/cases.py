@@ -183,16 +183,14 @@ class Disputed(Struct, frozen=True):
     agrees: bool
 
 
-def dispute(state_dir: Path, source: Path, should_be: str, why: str, *, dry_run: bool = False) -> Disputed:
+def dispute(state_dir: Path, source: Path, should_be: str, why: str) -> Disputed:
     """Keep the case ``source`` among the person's own and label it; a second dispute replaces the label. It
     changes no verdict and sends nothing. Raises ``UserError`` for a file that is no case, else
-    ``Unavailable``. With ``dry_run`` nothing is written.
+    ``Unavailable``.
     """
     case, folder = summary(source), CaseFolder(state_dir)
-    path, before = folder.path / source.name, ""
-    if not dry_run:
-        folder.save(source)
-        before = str((folder.label(path, should_be, why) or {}).get("expect") or "")
+    path = folder.save(source)
+    before = str((folder.label(path, should_be, why) or {}).get("expect") or "")
     return Disputed(case, path, before, case.judged == should_be)
 
 

@@ -174,7 +174,7 @@ class RevisionsOf(Generic[R]):
             f"{file} was changed since {wanted.noun} {wanted.number}, first by {edit}: nothing was undone"
         )
 
-    def undo(self, number: int, *, at: int, by: str = "you", dry_run: bool = False) -> R:
+    def undo(self, number: int, *, at: int, by: str = "you") -> R:
         """Make the file what it was before that revision; 0 as in ``wanted``. Raises ``UserError`` when there
         is none, or when the file was edited since.
         """
@@ -182,8 +182,6 @@ class RevisionsOf(Generic[R]):
         wanted = self.wanted(number, now)
         self.refuse_edited(wanted, now, self._file)
         content = self.before(wanted)
-        if dry_run:
-            return wanted
         made = self._form(0, at, undo_of(wanted), by=by, undoes=wanted.number)
         return self.keep(made, content, made_from=now)
 

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..core.errors import Unavailable, words
-from ..files.safe import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -166,7 +166,7 @@ def test_failures_are_told_in_words(box: Sandbox) -> None:
     with Daemon(box):
         unknown = reflectd(box, "why", "nobody")
     for each, word in (
-        (unread, "can't be read: Is a directory"),
+        (unread, "can't be read: it is not a regular file"),
         (unknown, "reflectd: no session begins with 'nobody'"),
     ):
         said(each, 2, word)

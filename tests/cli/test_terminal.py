@@ -124,7 +124,7 @@ def test_every_line_of_every_verb_fits_the_screen(box: Sandbox) -> None:
             ["setup", "--status"],
             ["start"],
             ["why", "ses_nobody"],
-            ["dispute", "--should-be", "incomplete", "--dry-run"],
+            ["dispute", "--should-be", "incomplete"],
             ["service", "status"],
             ["uninstall", "--dry-run"],
             ["setup", "opencode"],

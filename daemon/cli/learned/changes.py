@@ -54,7 +54,7 @@ def add(args: argparse.Namespace) -> int:
 def _add_point(args: argparse.Namespace, about: About) -> int:
     text, vouched = about.rules.check(args.text), attended()
     section = next(name for name, slug in points.SECTION_SLUGS.items() if slug == args.section)
-    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
+    with about.rules.playbook.change() as edit:
         point = points.add(edit.playbook, text, section, edit.names, points.said_in(edit.playbook))
         if point is None:
             twin = next(p for _, p in points.each(edit.playbook) if folded(p["text"]) == folded(text))
@@ -62,14 +62,13 @@ def _add_point(args: argparse.Namespace, about: About) -> int:
         edit.what, edit.approved = f"added {point['name']}", [text] if vouched else []
     how, given = _reaches(about, "point", text, str(point["name"]), vouched=vouched)
     change = f"p{edit.revision.number}" if edit.revision else None
-    made = change is not None
     return _told(
         args,
-        {"changed": made, "change": change, "point": point, "given": bool(how), "told": given},
+        {"changed": True, "change": change, "point": point, "given": bool(how), "told": given},
         *(f"reflectd: {plain(line)}" for line in edit.told),
-        f"{'' if made else 'would be '}added: {point['name']} {plain(text)}",
+        f"added: {point['name']} {plain(text)}",
         given,
-        *([f"undo with: reflectd learned undo {change}"] if made else []),
+        f"undo with: reflectd learned undo {change}",
     )
 
 
@@ -97,9 +96,6 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
         raise UserError("say which task the lesson is about: --task TASK")
     said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
     body = {"directory": str(about.rules.project), "query": task, "reward": REWARD, "reflection": said}
-    if args.dry_run:
-        would = f"would be added: {plain(task)} → {plain(lesson)}"
-        return _told(args, {"dry_run": True, "episode": body}, would)
     made = about.post("memory/add", body)["episode"]
     vouched = attended()
     if vouched:
@@ -123,7 +119,7 @@ def approve(args: argparse.Namespace) -> int:
         said = () if args.ids else (f"nothing waits for a word of yours in {about.name}",)
         return _told(args, {"changed": False, "records": []}, *said)
     if not _agreed(args, found, "Shall agents be given {}?"):
-        return 0 if args.json or args.dry_run else 1
+        return 0 if args.json else 1
     for r in found:
         _settle(about, r, yes=True)
         how, why = about.learned.reaches(r.kind, r.text)
@@ -160,7 +156,7 @@ def forget(args: argparse.Namespace) -> int:
     if not rest:
         return code
     if not _agreed(args, rest, "Shall no agent be given {} any more, nor learn it again?"):
-        return code if args.json or args.dry_run else 1
+        return code if args.json else 1
     for r in rest:
         _settle(about, r, yes=False)
         back = f"; `reflectd learned approve {r.id}` takes that back" if r.kind == "lesson" else ""
@@ -177,20 +173,16 @@ def _settle(about: About, r: Record, *, yes: bool) -> None:
 
 
 def _agreed(args: argparse.Namespace, records: list[Record], question: str) -> bool:
-    """Says whether the person at the terminal says yes; never with ``--json`` or ``--dry-run``, which show
-    what would be asked. Raises ``UserError`` without a terminal.
+    """Says whether the person at the terminal says yes; never with ``--json``, which shows what would be
+    asked. Raises ``UserError`` without a terminal.
     """
     if args.json:
         print_json({"changed": False, "records": [r.as_json() for r in records]})
         return False
     question = question.format("it" if len(records) == 1 else "these")
-    if not args.dry_run:
-        consent("a change of what was learned")
+    consent("a change of what was learned")
     paint = Paint()
     print("\n".join(line for r in records for line in line_of(r, paint)))
-    if args.dry_run:
-        say(f"you would be asked: {question}")
-        return False
     if asked(question, PERSON):
         return True
     say("Nothing was changed.")
@@ -217,13 +209,12 @@ def undo(args: argparse.Namespace) -> int:
     else:
         what = next((r.what for r in about.rules.playbook.history() if r.number == number), "")
     undone: Json = {"changed": False, "undone": f"{letter}{number}", "change": None}
-    said = f"{letter}{number}: {short(what, 300)}"
+    said, told = f"{letter}{number}: {short(what, 300)}", list[str]()
     if letter == "p":
-        made = about.rules.playbook.undo(number, dry_run=args.dry_run).number
-    if args.dry_run or (letter == "r" and args.json):
-        return _told(args, undone, f"would undo {said}")
-    told = list[str]()
-    if letter == "r":
+        made = about.rules.playbook.undo(number).number
+    elif args.json:
+        return _told(args, undone)
+    else:
         consent("a change of what was learned")
         if not asked(f"Undo {said}?", PERSON):
             say("Nothing was changed.")
@@ -263,22 +254,20 @@ def take(args: argparse.Namespace) -> int:
     theirs, lessons, left_out, notes = _understood(raw, args.file)
     if about.kind == "point":
         lessons = []
-    new, known, refused = _take_lessons(args, about, lessons)
-    taken, told, change = _take_points(args, about, theirs) if about.kind != "lesson" else ([], (), None)
+    new, known, refused = _take_lessons(about, lessons)
+    taken, told, change = _take_points(about, theirs) if about.kind != "lesson" else ([], (), None)
     told = (*notes, *told)
     if args.json:
         print_json({
             "points": taken, "change": change, "lessons": new, "known": known, "refused": refused,
-            "left_out": left_out, "dry_run": args.dry_run, "told": told,
+            "left_out": left_out, "told": told,
         })  # fmt: skip
         return 0
     for line in told:
         say(f"reflectd: {plain(line)}", sys.stderr)
-    verb = "would be taken over" if args.dry_run else "taken over"
-    say(
-        f"{verb}: {count(len(taken), 'point')}, {count(new, 'lesson')}; {count(known, 'lesson')} here already"
-    )
-    if (taken or new) and not args.dry_run:
+    brought = f"{count(len(taken), 'point')}, {count(new, 'lesson')}"
+    say(f"taken over: {brought}; {count(known, 'lesson')} here already")
+    if taken or new:
         say("They wait for your word: `reflectd learned approve` lists them.")
     for one in refused:
         say(f"  left out: {short(one['id'], 40)}: {short(one['why'], 200)}", sys.stderr)
@@ -352,13 +341,11 @@ def _line(line: bytes) -> Json | None:
     return found if {"lesson", "kind"} & found.keys() else None
 
 
-def _take_points(
-    args: argparse.Namespace, about: About, theirs: Playbook | None
-) -> tuple[list[Json], tuple[str, ...], str | None]:
+def _take_points(about: About, theirs: Playbook | None) -> tuple[list[Json], tuple[str, ...], str | None]:
     if theirs is None:
         return [], (), None
     taken = []
-    with about.rules.playbook.change(dry_run=args.dry_run) as edit:
+    with about.rules.playbook.change() as edit:
         said = {folded(p["text"]) for _, p in points.each(edit.playbook)}
         for section, p in points.each(theirs):
             if folded(p["text"]) in said:
@@ -373,12 +360,12 @@ def _take_points(
     return taken, tuple(edit.told), f"p{edit.revision.number}" if edit.revision else None
 
 
-def _take_lessons(args: argparse.Namespace, about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
+def _take_lessons(about: About, lessons: list[Json]) -> tuple[int, int, list[Json]]:
     new, known, refused = 0, 0, list[Json]()
     for at in range(0, len(lessons), BLOCK):
         body = {"directory": str(about.rules.project), "episodes": lessons[at : at + BLOCK]}
         try:
-            done = about.post("memory/import", {**body, "dry_run": args.dry_run})
+            done = about.post("memory/import", body)
         except (Unavailable, UserError) as error:
             before = f" ({count(new, 'lesson')} taken over before that)" if new else ""
             raise type(error)(f"{error}{before}") from error

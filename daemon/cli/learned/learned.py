@@ -77,9 +77,7 @@ def _actions(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
         return parser
 
     def change(name: str, text: str, function: str, usual: str = kind) -> argparse.ArgumentParser:
-        parser = action(name, text, later(__package__, "changes", function), usual)
-        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
-        return parser
+        return action(name, text, later(__package__, "changes", function), usual)
 
     one = action("list", "all of it, by kind; what the bare verb does", listed)
     one.add_argument("--all", action="store_true", help="what was taken back and archived too")

@@ -1,7 +1,7 @@
 """The parser of ``reflectd reflect`` and its actions.
 
 Each change asks the person at the terminal. Inside a host an action becomes a question for the host's own
-tool (``in_host``). ``--json`` and ``--dry-run`` show what would be asked and change nothing.
+tool (``in_host``). ``--json`` shows what would be asked and changes nothing.
 """
 
 from __future__ import annotations
@@ -75,12 +75,10 @@ def _changing(
     def run(args: argparse.Namespace) -> int:
         from . import in_host, review
 
-        inside = in_host.sessions_here() and not args.dry_run
+        inside = in_host.sessions_here()
         return in_host.decided(name, args) if inside else review.decided(name, args)
 
-    parser = add_action(what, name, text, run)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be asked, change nothing")
-    return parser
+    return add_action(what, name, text, run)
 
 
 def _review(args: argparse.Namespace) -> int:

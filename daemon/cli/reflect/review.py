@@ -45,8 +45,8 @@ def consent(what: str) -> None:
 
 def decided(name: str, args: argparse.Namespace) -> int:
     """An action that changes something: ask about it, and do it; 1 when nothing was changed."""
-    rules, shows = rules_of(args), args.json or args.dry_run
-    decisions = Decisions(rules, own_model(rules) if name == "learn" and not shows else None)
+    rules = rules_of(args)
+    decisions = Decisions(rules, own_model(rules) if name == "learn" and not args.json else None)
     p = decisions.wanted(name, args)
     there = Outcome("there already", p.text, file=p.stands[0].where) if p.kind == "same" else None
     if args.json:
@@ -55,9 +55,6 @@ def decided(name: str, args: argparse.Namespace) -> int:
         return 0
     if there:
         say(f"nothing to do, it stands there already: {plain(p.text)} [{plain(there.file)}]")
-        return 0
-    if args.dry_run:
-        say("you would be asked: " + " ".join(lines(p)))
         return 0
     consent("a change of what was learned")
     try:

@@ -31,7 +31,6 @@ VERDICT = "verdict"  # the action that is meant where none is named
 EPILOG = """examples:
   reflectd dispute --should-be done          the newest verdict here was wrong
   reflectd dispute ses_58c3f --round 2 --should-be not-done --why "it never ran"
-  reflectd dispute --should-be your-turn --dry-run   only show which case it is
   reflectd dispute list
   reflectd dispute remove NAME               undo; the name is printed
   reflectd judge NAME --provider offline     judge it by the rules of today
@@ -54,7 +53,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--should-be", type=_state, metavar=SAID, required=True, help="what the verdict should have been"
     )
     said.add_argument("--why", default="", metavar="TEXT", help="one sentence, for whoever reads it")
-    said.add_argument("--dry-run", action="store_true", help="show what would be kept, write nothing")
     add_flags(said, _dispute)
     add_flags(what.add_parser("list", help="the cases that you kept"), _list, json="print them as JSON")
     remove = what.add_parser("remove", help="remove one of them")
@@ -124,7 +122,7 @@ def _dispute(args: argparse.Namespace) -> int:
 
     _, where = look(args)
     source = newest_case(where, args.session, args.round)
-    found = dispute(where.state_dir, source, args.should_be, args.why, dry_run=args.dry_run)
+    found = dispute(where.state_dir, source, args.should_be, args.why)
     case = found.case
     agrees = " (that is what the judge said)" if found.agrees else ""
     before = f" (before: {state_name(found.before)})" if found.before else ""
@@ -132,11 +130,10 @@ def _dispute(args: argparse.Namespace) -> int:
     say(f"request   {short(case.request, 100)}")
     say(f"judged    {state_name(case.judged)}{': ' if case.feedback else ''}{short(case.feedback, 160)}")
     say(f"should be {state_name(args.should_be)}{agrees}{before}")
-    say(f"{'would be kept as' if args.dry_run else 'kept as'} {found.path}")
-    if not args.dry_run and not found.agrees:
+    say(f"kept as {found.path}")
+    if not found.agrees:
         _taken_back(find_socket(where), case.session)
-    if not args.dry_run:
-        say(f"undo with: reflectd dispute remove {found.path.stem}")
+    say(f"undo with: reflectd dispute remove {found.path.stem}")
     return 0
 
 

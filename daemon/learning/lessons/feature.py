@@ -120,7 +120,6 @@ class Take(Struct):
 
     episodes: Annotated[list[Any], Meta(min_length=1, max_length=MOST_TAKEN)]
     directory: Directory = ""
-    dry_run: bool = False
 
 
 class Settle(Struct):
@@ -339,7 +338,7 @@ class Memory(Feature):
                 found[own] = replace(found.pop(e.id), id=own)
         known = {e.id for e in await self.store.get(list(found))}
         new = [made for id_, made in found.items() if id_ not in known]
-        for made in [] if asked.dry_run else new:
+        for made in new:
             await self.store.add(made)
         return {"new": len(new), "known": len(known), "refused": refused}
 

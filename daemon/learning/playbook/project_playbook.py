@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -257,7 +257,7 @@ class ProjectPlaybook:
             self._save_known(known, now)
 
     @contextmanager
-    def change(self, *, why: str = "", by: str = "you", dry_run: bool = False) -> Iterator[Edit]:
+    def change(self, *, why: str = "", by: str = "you") -> Iterator[Edit]:
         """Give the playbook out to be changed, and write what came of it as one revision.
 
         Raises ``Unavailable``, and ``UserError`` for a folder that can have no playbook. When the block
@@ -265,14 +265,14 @@ class ProjectPlaybook:
         """
         now = self._clock.now_ms()
         self._check()
-        with nullcontext() if dry_run else alone(self.folder):
+        with alone(self.folder):
             known = self.known()
             playbook, problem, told, mark = load(self.path, marks=known.highest, follow=False)
             before = self._bytes(playbook)
             known.raise_to(highest(by_name(playbook)))
             edit = Edit(playbook, names_of(playbook, known.highest), known, mark, problem, [*told])
             yield edit
-            if dry_run or (self._bytes(playbook) == before and not told):
+            if self._bytes(playbook) == before and not told:
                 edit.told += [problem] if problem else []
                 return
             if problem and os.path.lexists(self.path):
@@ -297,11 +297,11 @@ class ProjectPlaybook:
     def history(self) -> list[Revision]:
         return self._revisions.all()
 
-    def undo(self, number: int, *, dry_run: bool = False) -> Revision:
+    def undo(self, number: int) -> Revision:
         """Undo that change, the newest one for 0. Raises ``UserError`` when the file was edited since."""
         self._check()
-        with nullcontext() if dry_run else alone(self.folder):
-            return self._revisions.undo(number, at=self._clock.now_ms(), dry_run=dry_run)
+        with alone(self.folder):
+            return self._revisions.undo(number, at=self._clock.now_ms())
 
     def problem(self, path: str = "") -> str:
         """Why this folder can have no playbook there (where it is), "" when it can."""

@@ -228,7 +228,6 @@ def test_a_point_from_its_first_to_its_last_day(box: Sandbox) -> None:
     listed = run(box, "learned", "undo")
     assert "added oth-001, by you, in" in listed
     assert listed.index("p2") < listed.index("p1")
-    assert "would undo p2: added oth-001" in run(box, "learned", "undo", "p2", "--dry-run")
     assert asked(box, "learned", "undo", "p2") == {"changed": True, "undone": "p2", "change": "p3"}
     assert list(records(box)) == ["mis-001"]
     assert [c["undone"] for c in asked(box, "learned", "undo")["changes"]] == [False, True, False]
@@ -269,19 +268,13 @@ def test_wrong_arguments_change_nothing(box: Sandbox, args: list[str], why: str)
     assert playbook(box).known().approved == {}
 
 
-def test_a_dry_run_says_what_would_be_done(box: Sandbox) -> None:
-    """And writes nothing, for each change; `--json` of a question shows what would be asked."""
+def test_as_json_a_question_is_shown_and_not_asked(box: Sandbox) -> None:
+    """It says which records would be asked about, and changes nothing."""
     cloned(box, "use types")
-    before = playbook(box).path.read_bytes()
-    for args, shown in (
-        (["add", "new"], "would be added"),
-        (["approve", "pat-001"], "you would be asked: Shall agents be given it?"),
-        (["forget", "pat-001"], "you would be asked: Shall no agent be given it any more"),
-        (["add", "--kind", "lesson", "--task", TASK, LESSON], f"would be added: {TASK} → {LESSON}"),
-    ):
-        assert shown in run(box, "learned", *args, "--dry-run")
-        assert asked(box, "learned", *args, "--dry-run").get("changed", False) is False
-    assert playbook(box).path.read_bytes() == before
+    for verb in ("approve", "forget"):
+        found = asked(box, "learned", verb, "pat-001")
+        assert (found["changed"], [r["id"] for r in found["records"]]) == (False, ["pat-001"])
+    assert playbook(box).known().approved == {}
     assert "changed no file" in run(box, "learned", "undo")
 
 

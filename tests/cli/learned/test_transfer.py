@@ -30,11 +30,9 @@ def test_points_are_exported_and_imported(box: Sandbox) -> None:
     assert [p["text"] for p in mine] == ["mine"]
     theirs = book(point("pat-001", "theirs", 4), point("pat-007", "Mine!"), ctx=[point("ctx-003", "fact")])
     (box.project / "theirs.json").write_bytes(dumped(theirs))
-    would = asked(box, "playbook", "import", "theirs.json", "--dry-run")["points"]
     found = asked(box, "playbook", "import", "theirs.json")["points"]
     imported = [(p["name"], p["text"], p["helpful"]) for p in found]
     assert imported == [("pat-002", "theirs", 4), ("ctx-003", "fact", 0)]
-    assert would == found
     assert records(box)["pat-002"]["state"] == "waiting"
     assert "taken over: 0 points" in run(box, "playbook", "import", "theirs.json")
     legacy = json.dumps({"key_points": ["a bare text", {"name": "kpt_009", "text": "old", "score": -2}]})
@@ -79,7 +77,6 @@ def test_lessons_go_out_and_in_again(up: Sandbox, tmp_path: Path) -> None:
     ]
     out = tmp_path / "lessons.jsonl"
     out.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert asked(up, "memory", "import", out, "--dry-run")["lessons"] == 1
     found = asked(up, "memory", "import", out)
     assert (found["lessons"], found["known"], [r["id"] for r in found["refused"]]) == (1, 1, ["2" * 32])
     kept = {e["id"]: e for e in map(json.loads, said(reflectd(up, "memory", "export"), 0).splitlines())}

@@ -74,8 +74,8 @@ CHANGES = {  # with the question, in one line
 @pytest.mark.shows("I47", "POISON_PATH-1")
 @pytest.mark.parametrize(("args", "question"), CHANGES.values(), ids=CHANGES)
 def test_forged_consent_is_refused(box: Sandbox, args: list[str], question: str) -> None:
-    """No pipe, no flag and no half of a terminal says yes in a person's place; ``--json`` and ``--dry-run``
-    show the question and change nothing.
+    """No pipe, no flag and no half of a terminal says yes in a person's place; ``--json``
+    shows the question and changes nothing.
     """
     reflecting.learned(box, "Use npm")
     before, journal_before = rules(box), journal(box)
@@ -85,19 +85,17 @@ def test_forged_consent_is_refused(box: Sandbox, args: list[str], question: str)
     found = json.loads(said(reflectd(box, "reflect", *args, "--json"), 0))
     assert (found["changed"], found["done"]) == (False, [])
     assert [" ".join(asked["question"]) for asked in found["ask"]] == [question]
-    said(reflectd(box, "reflect", *args, "--dry-run"), 0, f"you would be asked: {question}")
     assert (rules(box), journal(box)) == (before, journal_before)
 
 
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_changes_nothing(box: Sandbox) -> None:
-    """Of any change; on a terminal too ``--json`` and ``--dry-run`` only show."""
+    """Of any change; on a terminal too ``--json`` only shows."""
     reflecting.learned(box, "Use npm")
     before = rules(box)
     for args, _ in CHANGES.values():
         assert at_a_terminal(box, ["reflect", *args], "")[0] == 1
-        for flag in ("--json", "--dry-run"):
-            assert at_a_terminal(box, ["reflect", *args, flag])[0] == 0
+        assert at_a_terminal(box, ["reflect", *args, "--json"])[0] == 0
     assert rules(box) == before
 
 

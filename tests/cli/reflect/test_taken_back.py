@@ -28,8 +28,7 @@ def test_an_undo_is_never_over_an_edit(box: Sandbox) -> None:
     """Nor without a person's yes."""
     learned(box, "Use bun")
     before = rules_file(box)
-    for args in (["--json"], ["--dry-run"]):
-        said(reflectd(box, "learned", "undo", "r1", *args), 0)
+    said(reflectd(box, "learned", "undo", "r1", "--json"), 0)
     said(reflectd(box, "learned", "undo", "r1", stdin=b"y\n"), 2, "a person's decision: do it on a terminal")
     assert at_a_terminal(box, ["learned", "undo", "r1"], "")[0] == 1
     assert rules_file(box) == before

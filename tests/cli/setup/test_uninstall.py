@@ -45,7 +45,7 @@ def used(box: Sandbox) -> None:
     said(reflectd(box, "playbook", "add", "Tests need redis"), 0)
     said(reflectd(box, "reflect", "--json"), 0)
     said(reflectd(box, "backtest", box.project), 0)
-    assert {"reflect", "backtest.jsonl"} <= set(os.listdir(box.state))
+    assert {"reflect", "backtest"} <= set(os.listdir(box.state))
     said(reflectd(box, "start"), 0, "started")
 
 

@@ -82,9 +82,9 @@ def project(tmp_path: Path) -> ProjectPlaybook:
     return ProjectPlaybook(tmp_path / "work", tmp_path / "state", FakeClock(), "")
 
 
-def added(project: ProjectPlaybook, text: str, *, dry_run: bool = False) -> list[str]:
+def added(project: ProjectPlaybook, text: str) -> list[str]:
     """Add a pattern as a person does; the names after it."""
-    with project.change(dry_run=dry_run) as edit:
+    with project.change() as edit:
         add(edit.playbook, text, "PATTERNS & APPROACHES", edit.names, said_in(edit.playbook))
         edit.what, edit.approved = f"added {text}", [text]
     return names(edit.playbook)
@@ -95,8 +95,8 @@ def removed(project: ProjectPlaybook, name: str) -> None:
         edit.playbook |= apply(edit.playbook, [{"type": "DELETE", "target_id": name}])[0]
 
 
-def nothing(project: ProjectPlaybook, *, dry_run: bool = False) -> Edit:
-    with project.change(dry_run=dry_run) as edit:
+def nothing(project: ProjectPlaybook) -> Edit:
+    with project.change() as edit:
         pass
     return edit
 
@@ -126,10 +126,8 @@ def test_no_name_is_given_twice(project: ProjectPlaybook) -> None:
     assert names(project.read().playbook) == ["pat-005"]
 
 
-def test_a_dry_run_and_a_change_of_nothing_write_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
+def test_a_change_of_nothing_writes_nothing(project: ProjectPlaybook, tmp_path: Path) -> None:
     """Neither the file nor a revision nor an approval."""
-    assert added(project, "a", dry_run=True) == ["pat-001"]
-    assert not (tmp_path / "state").exists()
     assert nothing(project).revision is None
     assert list((tmp_path / "work").iterdir()) == []
     assert (project.history(), project.known().approved) == ([], {})
@@ -140,7 +138,7 @@ def test_a_broken_file_is_kept_aside(project: ProjectPlaybook, tmp_path: Path) -
     """The person is told where. A clone's link counts as broken: its target is neither read nor changed."""
     project.path.parent.mkdir()
     project.path.write_text("{")
-    assert "can be used" in nothing(project, dry_run=True).told[0]
+    assert "can be used" in nothing(project).told[0]
     with project.change() as edit:
         add(edit.playbook, "a", "OTHERS", edit.names, set())
     assert "it is kept as playbook.json.corrupt-1700000000000" in edit.told[0]
