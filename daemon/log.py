@@ -1,10 +1,9 @@
 """The daemon's own log: one line per event, redacted (I46), bounded on disk (I44). Never raises.
 
 Only the server imports this at its start: loading structlog takes a tenth of a second, which is too long for
-the command line. A line is logfmt (``timestamp level event key=value``). A line for systemd's journal begins
-with a priority and has no time. A logger bound with ``debug=True`` keeps its debug lines whatever the level
-is: so one host instance can be debugged. A line that can't be written (disk full, terminal closed) is lost,
-and the daemon goes on.
+the command line. A line is logfmt (``timestamp level event key=value``). A logger
+bound with ``debug=True`` keeps its debug lines whatever the level is: so one host instance can be debugged. A
+line that can't be written (disk full, terminal closed) is lost, and the daemon goes on.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from .files.safe import write_atomic
 from .redact import is_secret_name, mark, redact, redact_head, redact_tail, redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from structlog.typing import EventDict, WrappedLogger
 
     from .core.settings import Settings
@@ -43,41 +40,28 @@ DIAGNOSTICS = 50
 DIAGNOSTIC_CHARS = 256 * 1024
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
-_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's
 # a terminal would obey these characters; the renderers quote line ends
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def configure(settings: Settings, target: TextIO | Path) -> None:
     """Log to a stream, or to a file that is rotated. When the file can't be opened, its lines are lost."""
-    stream = None if isinstance(target, Path) else target
-    journal = stream is not None and is_journal(stream)
     order = ["timestamp", "level", "part", "event", "session"]
     renderer = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True, bool_as_flag=False)
-    stamps = [] if journal else [structlog.processors.TimeStamper(fmt="iso", utc=True)]
     structlog.configure(
         processors=[
             _Threshold(settings.log.level),
             structlog.processors.format_exc_info,
             _clean,
             structlog.processors.add_log_level,
-            *stamps,
-            _Prioritised(renderer) if journal else renderer,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(0),  # _Threshold decides, it knows the logger
         logger_factory=_Sink(target),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
-
-
-def is_journal(stream: TextIO) -> bool:
-    """Says whether systemd passes the stream on to its journal, which adds the time and reads priorities."""
-    try:
-        found = os.fstat(stream.fileno())
-    except (OSError, ValueError):
-        return False
-    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def get(name: str) -> Logger:
@@ -126,16 +110,6 @@ class _Threshold:
         if not event.pop("debug", False) and _LEVELS.get(method, _LEVELS["error"]) < self._least:
             raise structlog.DropEvent
         return event
-
-
-class _Prioritised:
-    """Renders for the journal: ``<3>`` before a line makes `journalctl -p err` find it."""
-
-    def __init__(self, renderer: Callable[[WrappedLogger, str, EventDict], str]) -> None:
-        self._renderer = renderer
-
-    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
-        return f"<{_PRIORITIES.get(method, 3)}>{self._renderer(logger, method, event)}"
 
 
 def _clean(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
