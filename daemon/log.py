@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import re
-import threading
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -27,6 +27,8 @@ from .files.safe import write_atomic
 from .redact import is_secret_name, mark, redact, redact_head, redact_tail, redact_value
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from structlog.typing import EventDict, WrappedLogger
 
     from .core.settings import Settings
@@ -144,50 +146,41 @@ def _cut(text: str, limit: int, *, tail: bool = False) -> str:
 
 
 class _Sink:
-    """Writes lines to a stream, or to a file that is renamed to ``.1`` and ``.2`` when it is full.
-
-    It is structlog's logger and the factory of that logger.
+    """Writes lines to a stream or a file at once, because after a crash the last lines matter most. Never
+    raises. It is structlog's logger and the factory of that logger.
     """
 
     def __init__(self, target: TextIO | Path) -> None:
-        self._lock = threading.Lock()  # the store's thread logs too
-        self._stream = None if isinstance(target, Path) else target
-        self._path = target if isinstance(target, Path) else None
-        self._descriptor = -1
-        self._bytes = 0
+        self._handler = _File(target) if isinstance(target, Path) else _Stream(target)
 
     def __call__(self, *_args: object) -> _Sink:
         return self
 
     def msg(self, line: str) -> None:
-        """Write one line at once, because after a crash the last lines matter most. Never raises."""
-        with self._lock, contextlib.suppress(OSError, ValueError):
-            if self._path is not None:
-                self._append(self._path, f"{line}\n".encode("utf-8", "backslashreplace"))
-            elif self._stream is not None:
-                self._stream.write(f"{line}\n")
-                self._stream.flush()
+        """Write one line."""
+        self._handler.handle(logging.makeLogRecord({"msg": line}))
 
     debug = info = warning = error = critical = exception = warn = fatal = log = msg
 
-    def _append(self, path: Path, line: bytes) -> None:
-        if self._descriptor < 0:
-            self._open(path)
-        if self._bytes > 0 and self._bytes + len(line) > FILE_BYTES:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            for number in range(FILES - 1, 0, -1):
-                older = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
-                with contextlib.suppress(FileNotFoundError):
-                    older.replace(path.with_name(f"{path.name}.{number}"))
-            self._open(path)
-        self._bytes += os.write(self._descriptor, line)
 
-    def _open(self, path: Path) -> None:
+class _Stream(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """The line is lost."""
+
+
+class _File(RotatingFileHandler):
+    """A file that is renamed to ``.1`` and ``.2`` when it is full."""
+
+    handleError = _Stream.handleError  # noqa: N815 - logging's name
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=FILE_BYTES, backupCount=FILES - 1, encoding="utf-8", delay=True)
+
+    def _open(self) -> TextIOWrapper:
+        path = Path(self.baseFilename)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._bytes = os.fstat(self._descriptor).st_size
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.fdopen(fd, "a", encoding="utf-8", errors="backslashreplace")
 
     def __del__(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        self.close()

@@ -42,19 +42,6 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-class Moment:
-    """A moment by both clocks: a machine that slept has grown older by the wall clock only."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._wall, self._mono = clock.now_ms(), clock.monotonic()
-
-    @property
-    def age_s(self) -> float:
-        """How long ago it was."""
-        return max((self._clock.now_ms() - self._wall) / 1000, self._clock.monotonic() - self._mono)
-
-
 class Entry:
     """The door of one site, which listens on one port."""
 
@@ -63,13 +50,13 @@ class Entry:
         self.origin = f"http://{self._host}"
         self.cookie = f"reflectd_{port}"
         self._clock = clock
-        self._tokens: dict[bytes, Moment] = {}
+        self._tokens: dict[bytes, float] = {}  # and since when
         self._cookies: dict[bytes, None] = {}
 
     def token(self) -> str:
         """A new token. It works once."""
         token = secrets.token_urlsafe(32)
-        self._tokens[_digest(token)] = Moment(self._clock)
+        self._tokens[_digest(token)] = self._clock.monotonic()
         while len(self._tokens) > TOKENS:
             del self._tokens[next(iter(self._tokens))]
         return token
@@ -77,7 +64,7 @@ class Entry:
     def enter(self, token: str) -> str:
         """The cookie for this token, which is used up; "" when it is wrong, was used, or is too old."""
         made = self._tokens.pop(_digest(token), None)
-        if made is None or made.age_s > TOKEN_S:
+        if made is None or self._clock.monotonic() - made > TOKEN_S:
             return ""
         cookie = secrets.token_urlsafe(32)
         self._cookies[_digest(cookie)] = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from aiohttp import web
 
 from ..core.errors import Unavailable
-from .entry import HOST, Entry, Moment, with_headers
+from .entry import HOST, Entry, with_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -78,7 +78,7 @@ class Site:
         self._lock = asyncio.Lock()
         self._runner: web.AppRunner | None = None
         self._entry: Entry | None = None
-        self._used = Moment(source.clock)
+        self._used = source.clock.monotonic()
         self._server: asyncio.Server | None = None
         self._streams = 0
 
@@ -96,7 +96,7 @@ class Site:
         async with self._lock:
             if self._entry is None:
                 self._entry = await self._listen()
-            self._used = Moment(self.source.clock)
+            self._used = self.source.clock.monotonic()
             return {"url": f"{self._entry.origin}/#{self._entry.token()}", "until_idle_s": IDLE_S}
 
     async def close(self) -> bool:
@@ -118,15 +118,18 @@ class Site:
     def sweep(self) -> None:
         """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
         if self._streams:
-            self._used = Moment(self.source.clock)
-        elif self.is_open and self._used.age_s > IDLE_S:
+            self._used = self.source.clock.monotonic()
+        elif self.is_open and self._idle():
             self._spawn(self._end(), "dashboard")
 
     async def _end(self) -> None:
         """Close it, unless somebody opened it meanwhile."""
         async with self._lock:
-            if self._used.age_s > IDLE_S:
+            if self._idle():
                 await self._close()
+
+    def _idle(self) -> bool:
+        return self.source.clock.monotonic() - self._used > IDLE_S
 
     async def _listen(self) -> Entry:
         from .pages import Pages  # its templates are not needed before
@@ -157,7 +160,7 @@ class Site:
     def _watching(self, more: int) -> None:
         """One page more, or less, shows live news."""
         self._streams += more
-        self._used = Moment(self.source.clock)
+        self._used = self.source.clock.monotonic()
 
     def _guard(self, entry: Entry) -> Any:  # noqa: ANN401 - aiohttp's type of a middleware is generic
         @web.middleware
@@ -168,7 +171,7 @@ class Site:
             if refusal is not None:
                 return refusal
             if entry.knows(request):
-                self._used = Moment(self.source.clock)
+                self._used = self.source.clock.monotonic()
             return await handler(request)
 
         return guard
