@@ -258,7 +258,9 @@ class _Parser:
         return Item(start, node, comma, name)
 
 
-# --- one member of nested objects ---------------------------------------------------------------------------
+# --- one member of nested objects, or one item of a list ----------------------------------------------------
+
+Place: TypeAlias = "tuple[str | int, ...]"  # names lead into objects, numbers into lists
 
 
 def read(text: str, *paths: tuple[str, ...]) -> dict[str, Any]:
@@ -282,11 +284,9 @@ def is_bare(text: str) -> bool:
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
-def put(text: str, path: tuple[str, ...], value: object) -> str:
+def put(text: str, path: Place, value: object) -> str:
     """``text`` with ``value`` at ``path``, written on one line. An existing value is replaced where it
-    stands.
-
-    Raises ``UserError``.
+    stands; the number after the last item of a list appends one. Raises ``UserError``.
     """
     root = top(text)
     if root is None:
@@ -294,49 +294,63 @@ def put(text: str, path: tuple[str, ...], value: object) -> str:
     node, depth, found = _walk(text, root, path)
     if found and found.value == value:
         return text
-    for name in reversed(path[depth + 1 :]):
-        value = {name: value}
-    new = json.dumps(value, ensure_ascii=False)
-    name = json.dumps(path[depth], ensure_ascii=False)
-    edits = [(found.start, found.end, new)] if found else append(text, node, f"{name}: {new}")
-    wanted = _copy(text)
-    _at(wanted, path[:depth])[path[depth]] = value
+    for missing in reversed(path[depth + 1 :]):
+        value = {missing: value}
+    name, new = path[depth], json.dumps(value, ensure_ascii=False)
+    wanted = deepcopy(root.value)
+    inside = _at(wanted, path[:depth])
+    if isinstance(name, str):
+        inside[name] = value
+        added = f"{json.dumps(name, ensure_ascii=False)}: {new}"
+    else:
+        inside[name : name + 1] = [value]
+        added = new
+    edits = [(found.start, found.end, new)] if found else append(text, node, added)
     return _checked(apply(text, edits), wanted)
 
 
-def take(text: str, path: tuple[str, ...]) -> str:
-    """``text`` without the member at ``path`` and the objects that it leaves empty. Raises ``UserError``."""
+def take(text: str, path: Place) -> str:
+    """``text`` without the value at ``path``, and without the objects that a member leaves empty. Raises
+    ``UserError``.
+    """
     root = top(text)
     if root is None:
         return text
     node, depth, found = _walk(text, root, path)
     if not found:
         return text
-    wanted = _copy(text)
+    wanted = deepcopy(root.value)
     del _at(wanted, path[:depth])[path[depth]]
-    after = cut(text, node, next(i for i, item in enumerate(node.items) if item.name == path[depth]))
+    after = cut(text, node, next(i for i, item in enumerate(node.items) if item.node is found))
     after = _checked(after, wanted)
+    if isinstance(path[-1], int):
+        return after
     inside, _, above = _walk(after, cast("Node", top(after)), path)
     if depth and above is None and _is_empty(after, inside):
         return take(after, path[:depth])
     return after
 
 
-def _walk(text: str, root: Node, path: tuple[str, ...]) -> tuple[Node, int, Node | None]:
-    """Follow ``path`` as deep as it exists: the last object, its depth, and the member itself or None."""
+def _walk(text: str, root: Node, path: Place) -> tuple[Node, int, Node | None]:
+    """Follow ``path`` as deep as it exists: the last object or list, its depth, and the value itself or
+    None.
+    """
     node = root
     for depth, name in enumerate(path):
-        unique(text, node)
-        inner = next((item.node for item in node.items if item.name == name), None)
+        if isinstance(name, str):
+            unique(text, node)
+            inner = next((item.node for item in node.items if item.name == name), None)
+        else:
+            inner = node.items[name].node if name < len(node.items) else None
         if inner is None or depth == len(path) - 1:
             return node, depth, inner
-        if not isinstance(inner.value, dict):
+        if isinstance(path[depth + 1], str) and not isinstance(inner.value, dict):
             raise UserError(f'{place(text, inner.start)}: "{name}" must be an object in braces, {{ }}')
         node = inner
     raise ValueError("an empty path names no member")
 
 
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:  # noqa: ANN401 - of any JSON
+def _at(value: Any, path: Place) -> Any:  # noqa: ANN401 - of any JSON
     for name in path:
         value = value[name]
     return value
@@ -353,12 +367,12 @@ def _checked(after: str, wanted: dict[str, Any]) -> str:
     return after
 
 
-# --- the items of a list ------------------------------------------------------------------------------------
-
-
 def items(text: str, path: tuple[str, ...]) -> list[Any]:
     """The items of the list at ``path``; none where there is no list. Raises ``UserError``."""
-    node = _list_at(text, path)
+    root = top(text)
+    node = _walk(text, root, path)[2] if root else None
+    if node is not None and not isinstance(node.value, list):
+        raise UserError(f'{place(text, node.start)}: "{path[-1]}" must be a list in brackets, [ ]')
     return list(node.value) if node else []
 
 
@@ -366,25 +380,9 @@ def add_item(text: str, path: tuple[str, ...], value: object) -> str:
     """``text`` with ``value`` at the end of the list, which is made where there is none. Raises
     ``UserError``.
     """
-    node = _list_at(text, path)
-    if node is None:
-        return put(text, path, [value])
-    wanted = _copy(text)
-    _at(wanted, path).append(value)
-    return _checked(apply(text, append(text, node, json.dumps(value, ensure_ascii=False))), wanted)
-
-
-def set_item(text: str, path: tuple[str, ...], at: tuple[int, ...], value: object) -> str:
-    """``text`` with ``value`` in the place of one item; ``(2, 0)`` is the first of the list that is the third
-    item. Raises ``UserError``.
-    """
-    old, wanted = cast("Node", _list_at(text, path)), _copy(text)
-    for index in at:
-        old = old.items[index].node
-    if old.value == value:
-        return text
-    _at(wanted, (*path, *at[:-1]))[at[-1]] = value
-    return _checked(apply(text, [(old.start, old.end, json.dumps(value, ensure_ascii=False))]), wanted)
+    count, root = len(items(text, path)), top(text)
+    there = root is not None and _walk(text, root, path)[2] is not None
+    return put(text, (*path, count), value) if there else put(text, path, [value])
 
 
 def drop_items(text: str, path: tuple[str, ...], matches: Callable[[Any], bool], *, after: int = -1) -> str:
@@ -392,23 +390,7 @@ def drop_items(text: str, path: tuple[str, ...], matches: Callable[[Any], bool],
     that becomes empty. Raises ``UserError``.
     """
     before = items(text, path)
-    gone = [i for i, value in enumerate(before) if i > after and matches(value)]
-    if not gone:
-        return text
-    wanted = _copy(text)
-    _at(wanted, path)[:] = [value for i, value in enumerate(before) if i not in gone]
-    for index in reversed(gone):
-        text = cut(text, cast("Node", _list_at(text, path)), index)
-    return _checked(text, wanted)
-
-
-def _list_at(text: str, path: tuple[str, ...]) -> Node | None:
-    root = top(text)
-    node = _walk(text, root, path)[2] if root else None
-    if node is not None and not isinstance(node.value, list):
-        raise UserError(f'{place(text, node.start)}: "{path[-1]}" must be a list in brackets, [ ]')
-    return node
-
-
-def _copy(text: str) -> Any:  # noqa: ANN401 - of any JSON
-    return deepcopy(cast("Node", top(text)).value)
+    for index in reversed(range(after + 1, len(before))):
+        if matches(before[index]):
+            text = take(text, (*path, index))
+    return text

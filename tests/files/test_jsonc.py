@@ -22,7 +22,6 @@ from daemon.files.jsonc import (
     items,
     put,
     read,
-    set_item,
     take,
 )
 from tests.support.tables import tables
@@ -155,12 +154,12 @@ def test_a_replaced_item_keeps_its_place(doc: Document, data: st.DataObject) -> 
         return
     at = data.draw(st.integers(0, len(doc.entries) - 1))
     entry = doc.entries[at]
-    swapped = set_item(doc.text, LIST, (at, 0) if isinstance(entry, list) else (at,), OURS)
+    swapped = put(doc.text, (*LIST, at, 0) if isinstance(entry, list) else (*LIST, at), OURS)
     wanted = [OURS, *entry[1:]] if isinstance(entry, list) else OURS
     assert items(swapped, LIST) == [*doc.entries[:at], wanted, *doc.entries[at + 1 :]]
     assert swapped.startswith(doc.before)
     assert swapped.endswith(doc.after)
-    assert set_item(doc.text, LIST, (at,), entry) == doc.text
+    assert put(doc.text, (*LIST, at), entry) == doc.text
 
 
 @given(documents(), st.data())

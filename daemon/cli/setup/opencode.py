@@ -73,7 +73,7 @@ class OpenCode(Host):
             return jsonc.add_item(text, LIST, line)
         at = ours.index(True)
         text = jsonc.drop_items(text, LIST, lambda entry: _is_ours(spec_of(entry)), after=at)
-        return jsonc.set_item(text, LIST, (at, 0) if isinstance(entries[at], list) else (at,), line)
+        return jsonc.put(text, (*LIST, at, 0) if isinstance(entries[at], list) else (*LIST, at), line)
 
     def take(self, text: str, before: str) -> str:
         """A list that is empty then goes too, unless it was there before."""
