@@ -12,31 +12,34 @@ from daemon.core.errors import UserError
 HOME = {"HOME": "/home/ada"}
 
 
-def test_everything_is_under_home_when_nothing_else_is_set() -> None:
-    """A bare environment gives the documented defaults, and the socket lies in the state folder."""
-    found = paths.resolve(HOME)
-    assert found.state_dir == Path("/home/ada/.local/state/reflectd")
-    assert found.socket == found.state_dir / "run" / "reflectd.sock"
-    assert found.run_dir == found.socket.parent
+@pytest.mark.parametrize(
+    ("more", "state", "socket", "config"),
+    [
+        *(
+            (
+                dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"), unset),
+                "/home/ada/.local/state/reflectd",
+                "/home/ada/.local/state/reflectd/run/reflectd.sock",
+                "/home/ada/.config/reflectd/config.toml",
+            )
+            for unset in ("", "relative/dir")
+        ),
+        (
+            {"XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c", "XDG_RUNTIME_DIR": "/run/user/1"},
+            "/s/reflectd",
+            "/run/user/1/reflectd/reflectd.sock",
+            "/c/reflectd/config.toml",
+        ),
+    ],
+)
+def test_xdg_variables_move_state_settings_and_socket(
+    more: dict[str, str], state: str, socket: str, config: str
+) -> None:
+    """Each moves its own part; one that is empty or relative counts as unset, as the specification says."""
+    found = paths.resolve(HOME | more)
+    assert (str(found.state_dir), str(found.socket)) == (state, socket)
+    assert str(paths.config_file(HOME | more)) == config
     assert {found.database.parent, found.lock.parent, found.log_file.parent} == {found.state_dir}
-    assert paths.config_file(HOME) == Path("/home/ada/.config/reflectd/config.toml")
-
-
-def test_xdg_variables_move_state_settings_and_socket() -> None:
-    """Each XDG variable moves its own part."""
-    env = HOME | {"XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c", "XDG_RUNTIME_DIR": "/run/user/1"}
-    found = paths.resolve(env)
-    assert found.state_dir == Path("/s/reflectd")
-    assert found.socket == Path("/run/user/1/reflectd/reflectd.sock")
-    assert paths.config_file(env) == Path("/c/reflectd/config.toml")
-
-
-@pytest.mark.parametrize("value", ["", "relative/dir"])
-def test_an_empty_or_relative_xdg_variable_counts_as_unset(value: str) -> None:
-    """The XDG specification says so; shells set them empty."""
-    env = HOME | {"XDG_STATE_HOME": value, "XDG_CONFIG_HOME": value, "XDG_RUNTIME_DIR": value}
-    assert paths.resolve(env) == paths.resolve(HOME)
-    assert paths.config_file(env) == paths.config_file(HOME)
 
 
 def test_our_variables_win_over_xdg_and_settings_win_over_both() -> None:
@@ -71,27 +74,24 @@ def test_a_socket_path_the_kernel_would_refuse_says_what_to_set() -> None:
             paths.resolve(HOME | {"REFLECTD_SOCKET": long})
 
 
-def test_a_client_reads_where_the_daemon_listens(tmp_path: Path) -> None:
-    """The address that the daemon wrote down is found by shells with another XDG_RUNTIME_DIR."""
-    found = paths.resolve({"HOME": "/h", "REFLECTD_STATE_DIR": str(tmp_path), "XDG_RUNTIME_DIR": "/r"})
-    assert paths.find_socket(found) == found.socket
-    found.socket_file.write_text("/elsewhere/reflectd.sock\n")
-    assert paths.find_socket(found) == Path("/elsewhere/reflectd.sock")
-
-
-@pytest.mark.parametrize("written", [b"", b"relative", b"\xff\xfe", b"/with\0nul"])
-def test_a_broken_socket_file_is_ignored(tmp_path: Path, written: bytes) -> None:
-    """A half-written or foreign file leaves the default address."""
-    found = paths.resolve({"HOME": "/h", "REFLECTD_STATE_DIR": str(tmp_path), "XDG_RUNTIME_DIR": "/r"})
-    found.socket_file.write_bytes(written)
-    assert paths.find_socket(found) == found.socket
-
-
-def test_a_chosen_socket_beats_the_file(tmp_path: Path) -> None:
-    """A client to which a socket was given uses that one and no other."""
-    found = paths.resolve({"REFLECTD_STATE_DIR": str(tmp_path), "REFLECTD_SOCKET": "/mine.sock"})
-    found.socket_file.write_text("/elsewhere.sock")
-    assert paths.find_socket(found) == Path("/mine.sock")
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (None, ""),
+        (b"/elsewhere.sock\n", "/elsewhere.sock"),
+        *((b, "") for b in (b"", b"x", b"\xff", b"/a\0b")),
+    ],
+)
+def test_a_client_reads_where_the_daemon_listens(tmp_path: Path, written: bytes | None, found: str) -> None:
+    """Shells with another XDG_RUNTIME_DIR find the address that the daemon wrote down; a broken file leaves
+    the default, and a chosen socket beats the file.
+    """
+    env = {"HOME": "/h", "REFLECTD_STATE_DIR": str(tmp_path), "XDG_RUNTIME_DIR": "/r"}
+    where = paths.resolve(env)
+    if written is not None:
+        where.socket_file.write_bytes(written)
+    assert str(paths.find_socket(where)) == (found or "/r/reflectd/reflectd.sock")
+    assert paths.find_socket(paths.resolve(env | {"REFLECTD_SOCKET": "/mine.sock"})) == Path("/mine.sock")
 
 
 def test_a_read_only_workspace_gets_a_folder_of_its_own() -> None:

@@ -19,7 +19,6 @@ from contextlib import aclosing
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from time import gmtime, strftime
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
@@ -234,8 +233,8 @@ class Trust:
     """The projects whose prompts the person trusts: ``<state>/trust.json``, 0600, replaced as a whole.
 
     Trust is given to one folder (its real path) and one content, so it ends when that changes. The file is
-    read each time, so the daemon sees the command line's writes. An unreadable one trusts nothing; a corrupt
-    one is renamed (I43) and a message names its place.
+    read each time, so the daemon sees the command line's writes. One that can't be used trusts nothing; the
+    next change renames it (I43).
     """
 
     def __init__(self, file: Path, clock: Clock) -> None:
@@ -259,21 +258,22 @@ class Trust:
         return self._change(directory, None)
 
     def load(self) -> tuple[dict[str, Grant], str]:
-        """Every grant by folder, and a message when the file can't be read or is corrupt. Never raises."""
+        """Every grant by folder, and a message when the file can't be used. Never raises."""
         try:
             text = read_text(self._file, TRUST_LIMIT)
             return msgspec.convert(json.loads(text), _Kept).projects if text is not None else {}, ""
-        except OSError as error:
-            return {}, f"{self._file} can't be read ({words(error)}): no project is trusted"
-        except (ValueError, RecursionError) as error:
-            return {}, self._put_aside(words(error))
+        except (OSError, ValueError, RecursionError) as error:
+            return {}, (
+                f"{self._file} can't be used ({words(error)}): no project is trusted. `reflectd trust` in a "
+                "project keeps it aside and begins a new one"
+            )
 
     def _change(self, directory: str | Path, grant: Grant | None) -> str:
         name = os.path.realpath(directory)
         with alone(self._file.parent):
             grants, problem = self.load()
-            if problem and os.path.lexists(self._file):  # unreadable, and not set aside: not ours to replace
-                raise Unavailable(problem)
+            if problem:
+                problem = f"{problem}: {set_aside(self._file, str(self._clock.now_ms())).name}"
             grants.pop(name, None)
             if grant is not None:
                 while len(grants) >= PROJECTS_KEPT:
@@ -282,17 +282,6 @@ class Trust:
             kept = msgspec.to_builtins(_Kept(grants))
             write_atomic(self._file, json.dumps(kept, indent=1) + "\n", mode=0o600)
         return problem
-
-    def _put_aside(self, why: str) -> str:
-        stamp = strftime("%Y%m%dT%H%M%S", gmtime(self._clock.now_ms() / 1000))
-        try:
-            aside = set_aside(self._file, stamp)
-        except Unavailable as error:
-            return f"{self._file} is corrupt ({why}), and {error}: no project is trusted"
-        return (
-            f"{self._file} was corrupt ({why}); it is kept as {aside.name}. No project is trusted now: "
-            "run `reflectd trust` in each project again"
-        )
 
 
 def trusts_command(trust: Trust, directory: str | Path, command: str) -> bool:
