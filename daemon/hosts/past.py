@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from ..core.errors import Unavailable
-from ..core.transcript import MAX_AGENTS, Stop
+from ..core.transcript import MAX_AGENTS, Said, Stop
 from .jsonl import HEAD, Cursor, end_of, last_line, line_start, lines_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .jsonl import Skip
 
 BEFORE: Final = 1 << 18  # bytes before a cursor in which the agent's words are looked for
+ANSWERS: Final = 12  # of the agent, that are kept until a person says something
 PRIOR: Final = 6_000  # characters of these words
 SUB_AGENT: Final = 2 << 20  # bytes of a sub-agent's file: its end
 _RAN: Final = "<bash-input"  # a `!command` of a person in Claude Code
@@ -99,35 +100,83 @@ def _after(entry: Entry | None) -> After:
     return "end"
 
 
-class Hearing(Protocol):
-    """Looks for a person's words in the lines of a file. ``lines``: how many there were."""
+class Word(NamedTuple):
+    """The part of one line in a conversation. ``who``: ``stopped`` is the person's Esc. ``refusal``: the
+    person said it when they refused a tool call. ``acts``: the purpose of the agent's calls.
+    """
 
-    lines: int
+    who: Literal["person", "agent", "stopped"]
+    text: str = ""
+    refusal: bool = False
+    acts: str = ""
+    at: int = 0
+    session: str = ""
+    message: str = ""
 
-    def look_back(self, line: bytes) -> None:
-        """A line that was read before."""
 
-    def take(self, line: bytes) -> None:
-        """A new line, empty where it is skipped."""
+class _Listener:
+    """Hands over each message of a person, with the agent's last words before it. ``lines``: how many there
+    were.
+    """
+
+    def __init__(self, word_in: Callable[[bytes], Word | None], hand: Callable[[Said], object]) -> None:
+        self.lines = 0
+        self._word_in, self._hand = word_in, hand
+        self._prior: list[str] = []
+        self._acts = ""
+        self._stopped = False
+
+    def take(self, line: bytes, *, new: bool = True) -> None:
+        """The next line, empty where it is skipped. What is not ``new`` is handed over no more."""
+        self.lines += new
+        word = self._word_in(line) if line else None
+        if word is None:
+            return
+        if word.who == "stopped":
+            self._stopped = True
+        elif word.who == "agent":
+            self._stopped, self._acts = False, word.acts or self._acts
+            self._prior = [*self._prior, word.text.strip()][-ANSWERS:] if word.text else self._prior
+        elif new and word.text.strip():
+            prior = [*self._prior, self._acts] if word.refusal and self._acts else self._prior
+            said = Said(
+                word.text,
+                "\n\n".join(prior)[-PRIOR:],
+                refusal=word.refusal,
+                interrupted=self._stopped,
+                at=word.at,
+                session=word.session,
+                message=word.message,
+                line=self.lines,
+            )
+            self._hand(said)
+        if word.who == "person" and not word.refusal:
+            self._prior, self._stopped = [], False
 
 
-def hear(fd: int, cursor: Cursor | None, skip: Skip, hearing: Hearing) -> Cursor:
-    """Hand over the lines since ``cursor`` (None: all). Returns the new cursor.
+def hear(
+    fd: int,
+    cursor: Cursor | None,
+    skip: Skip,
+    word_in: Callable[[bytes], Word | None],
+    hand: Callable[[Said], object],
+) -> Cursor:
+    """Hand over a person's messages in the lines since ``cursor`` (None: all). Returns the new cursor.
 
     A file that only grew is read from the cursor on; one that was replaced, cut or rewritten is read anew, so
     a caller that counts must know messages by their ids. A last line without its end may come a second time.
     """
-    then, at = os.fstat(fd), 0
+    then, at, listener = os.fstat(fd), 0, _Listener(word_in, hand)
     size = then.st_size
     if cursor is not None and cursor.only_grew(fd):
-        at, hearing.lines = cursor.at, cursor.lines
+        at, listener.lines = cursor.at, cursor.lines
         for line, _ in lines_of(fd, line_start(fd, max(0, at - BEFORE), at), at, skip):
-            hearing.look_back(line)
+            listener.take(line, new=False)
     for line, end in lines_of(fd, at, size, skip):
         at = end
-        hearing.take(line)
-    lines = hearing.lines
-    hearing.take(last_line(fd, at, size))  # perhaps it is still being written; the cursor stays before it
+        listener.take(line)
+    lines = listener.lines
+    listener.take(last_line(fd, at, size))  # perhaps it is still being written; the cursor stays before it
     return Cursor.here(fd, then, at, lines)
 
 

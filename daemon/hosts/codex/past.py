@@ -12,19 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from ...core.errors import Unavailable
-from ...core.transcript import Said
 from ..jsonl import HEAD_OF_FILE, Cursor, opened
-from ..past import PRIOR, all_lines, hear, is_below, stops
+from ..past import Word, all_lines, hear, is_below, stops
 from .lines import Entry, entry_of, is_bulky
 from .rollout import Fold, head_of, name_of, with_sub_agents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ...core.transcript import Stop
+    from ...core.transcript import Said, Stop
 
 PROGRAM: Final = "exec"  # what begins a turn, and a session, of `codex exec`
 
@@ -87,41 +84,25 @@ def said_in(path: Path, cursor: Cursor | None, take: Callable[[Said], object]) -
         if about is None or about.parent:
             then = os.fstat(fd)
             return Cursor.here(fd, then, then.st_size)
-        return hear(fd, cursor, is_bulky, _Heard(take, about.id or name_of(path), about.status))
+        return hear(fd, cursor, is_bulky, _words(about.id or name_of(path), about.status), take)
 
 
-class _Heard:
-    """The lines of a file as they come. ``by``: the trigger of the turn. ``prior``: the agent's last words.
-    ``stopped``: the person stopped it.
-    """
+def _words(session: str, by: str) -> Callable[[bytes], Word | None]:
+    """Each line's part in the conversation. ``by``: the trigger of the turn, which later lines change."""
 
-    def __init__(self, take: Callable[[Said], object], session: str, by: str) -> None:
-        self.lines = 0
-        self._take, self._session, self._by = take, session, by
-        self._prior: list[str] = []
-        self._stopped = False
-
-    def look_back(self, line: bytes) -> None:
-        """A line that was read before: what began its turn, and the agent's words, are kept."""
-        self._hear(entry_of(line) if line else None)
-
-    def take(self, line: bytes) -> None:
-        """A new line; a person's words in it are handed over."""
-        self.lines += 1
-        e = entry_of(line) if line else None
-        if e is not None and e.kind == "human" and e.text.strip() and self._by != PROGRAM:
-            prior = "\n\n".join(self._prior)[-PRIOR:]
-            said = Said(e.text, prior, interrupted=self._stopped, at=e.at, message=e.id, line=self.lines)
-            self._take(replace(said, session=self._session))
-        self._hear(e)
-
-    def _hear(self, e: Entry | None) -> None:
+    def word_in(line: bytes) -> Word | None:
+        nonlocal by
+        e = entry_of(line)
         match e:
             case Entry(kind="begin"):
-                self._by = e.status or self._by
+                by = e.status or by
             case Entry(kind="human"):
-                self._prior, self._stopped = [], False
+                text = "" if by == PROGRAM else e.text
+                return Word("person", text, at=e.at, session=session, message=e.id)
             case Entry(kind="answer", text=text) if text:
-                self._prior, self._stopped = [*self._prior, text][-4:], False
-            case Entry(kind="end"):
-                self._stopped = e.status not in {"stop", "error"}
+                return Word("agent", text)
+            case Entry(kind="end", status=status) if status not in {"stop", "error"}:
+                return Word("stopped")
+        return None
+
+    return word_in
