@@ -74,13 +74,11 @@ class About(NamedTuple):
         return bool(self.status is None or self.status.get("by_host"))
 
 
-SPACE_WARN, SPACE_FAIL = 500 * 1024 * 1024, 20 * 1024 * 1024
 CONNECT_S, VERSION_S = 2.0, 10
 SETUP = "reflectd setup claude-code"
 LOG_BYTES = 2 * 1024 * 1024
 DAY_MS = 86_400_000
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-_VERSION_2 = re.compile(r"v?[2-9]\.")
 
 
 # --- what is installed --------------------------------------------------------------------------------------
@@ -133,15 +131,6 @@ def _private(name: str, folder: Path, other: str) -> Check:
     if not os.access(folder, os.W_OK | os.X_OK):
         return Check(name, "fail", f"{folder} cannot be written", close)
     return Check(name, "ok", str(folder))
-
-
-def space(about: About) -> Iterator[Check]:
-    """Says whether the disk has room for the database and the log."""
-    folder = next(p for p in (about.where.state_dir, *about.where.state_dir.parents) if p.exists())
-    free = shutil.disk_usage(folder).free
-    outcome: Outcome = "fail" if free < SPACE_FAIL else "warn" if free < SPACE_WARN else "ok"
-    mend = "" if outcome == "ok" else "make room: without it nothing is judged and nothing is sent"
-    yield Check("space", outcome, f"{free / 1e9:.1f} GB free at {folder}", mend)
 
 
 def sockets(about: About) -> Iterator[Check]:
@@ -260,9 +249,6 @@ def opencode_program(about: About) -> Iterator[Check]:
     version = version_of(program, about.env) if program else ""
     text = f"{version} ({program})" if program else "not on PATH"
     yield Check("opencode", "ok", f"{text}, {len(here)} connected")
-    if _VERSION_2.match(version):
-        untried = f"{version} is version 2: what reflectd does there is contract-tested, not run"
-        yield Check("opencode", "warn", untried, "docs/opencode.md has a checklist for whoever tries it")
 
 
 def opencode_plugin(about: About) -> Iterator[Check]:
@@ -546,7 +532,7 @@ def codex_hooks(about: About) -> Iterator[Check]:
 
 
 CHECKS = {
-    "state": state, "space": space, "socket": sockets, "service": service, "daemon": daemon,
+    "state": state, "socket": sockets, "service": service, "daemon": daemon,
     "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
     "claude code": claude_program, "hooks": claude_hooks, "codex": codex_hooks,
     "providers": providers,

@@ -11,11 +11,9 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from ...core.errors import BadReply, ReflectdError, Unavailable, UserError, told
 from ...core.llm import Prompt
-from ...core.ports import Chooses, Client
+from ...core.ports import Client
 from ...paths import config_file, find_socket
 from ..control.start import status
 from ..render import Paint, plain, print_json
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     from ...core.errors import Fault
     from ...core.ports import Provider
-    from ...learning.embed.vectors import Embedder
     from ..render import Style
     from .checks import Outcome
 
@@ -48,7 +45,6 @@ CLI_LOGIN = "run claude and type /login"
 def online(about: About) -> Iterator[Check]:
     """One finding per API. The models of a host are not asked: that needs a session of the host."""
     from ...keys import load_keys
-    from ...learning.embed.models import choose, embedder
     from ...llm.select import providers
 
     keys = load_keys(about.env, about.settings)
@@ -56,25 +52,10 @@ def online(about: About) -> Iterator[Check]:
     judge = about.settings.judge
     if "claude-cli" in {judge.provider, judge.claude_code, judge.codex}:
         found += providers("claude-cli", about.settings, keys, folder=about.where.judge_folder)
-    embeddings = choose(about.settings, about.env)
-    if not found and embeddings.name != "openai":
+    if not found:
         yield Check("online", "ok", "no model API is set up; the host's models need no key")
     for provider in found:
         yield asyncio.run(_ask(provider))
-    if embeddings.name == "openai" and (made := embedder(embeddings, about.settings)) is not None:
-        yield asyncio.run(_embed(made))
-
-
-async def _embed(made: Embedder) -> Check:
-    try:
-        (found,) = await made.embed(["ok"])
-    except BadReply as e:
-        return Check("online", "fail", str(e), "another embed.model, or another embed.base_url")
-    except Unavailable as e:
-        return Check("online", "fail", str(e), MENDS.get(e.fault, "try again later"))
-    finally:
-        await made.close()
-    return Check("online", "ok", f"embeddings: {made.model} answers, with {len(found.row)} numbers a text")
 
 
 async def _ask(provider: Provider) -> Check:
@@ -87,7 +68,6 @@ async def _ask(provider: Provider) -> Check:
     try:
         async with asyncio.timeout(ASK_S):
             reply = await provider.complete(prompt, ASK_S)
-            small = await _small(provider, prompt)
     except BadReply:  # it answered, if not in the form that was asked for
         return Check("online", "ok", f"{name} answers")
     except TimeoutError:
@@ -100,16 +80,7 @@ async def _ask(provider: Provider) -> Check:
     finally:
         if isinstance(provider, Client):
             await provider.close()
-    return Check("online", "ok", f"{name} answers in {reply.seconds:.1f} s{small}")
-
-
-async def _small(provider: Provider, prompt: Prompt) -> str:
-    """Which model gets the quick questions, when that is another model; else empty."""
-    if not isinstance(provider, Chooses):
-        return ""
-    quick = await provider.chosen(replace(prompt, tier="fast"))
-    small = provider.model_for(quick)[1]
-    return f"; quick questions go to {small}" if small != provider.model_for(prompt)[1] else ""
+    return Check("online", "ok", f"{name} answers in {reply.seconds:.1f} s")
 
 
 EPILOG = """examples:
