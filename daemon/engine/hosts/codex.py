@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.errors import BadReply, Unavailable
-from ...hosts.codex.hooks import Hook, events_of, parse_hook
+from ...hosts.codex.hooks import events_of, parse_hook
 from ...hosts.codex.rollout import RolloutReader, begun_by, head_of, with_sub_agents
+from ...hosts.hook import Hook
 from ...hosts.jsonl import HEAD_OF_FILE, opened
 from ..threads import beside
 from .hooked import Hooked, Known, Stop
@@ -60,7 +61,7 @@ class Codex(Hooked[Hook, _Known]):
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:  # noqa: ARG002
         hook = await beside(len(body), lambda: parse_hook(event, body, headers))
-        if hook.agent and event != "SubagentStop":
+        if hook.agent_id and event != "SubagentStop":
             return NOTHING
         await self._world.projects.read(hook.directory)
         settings, known = self._world.project(hook.directory), self._sessions.get(hook.session) or _Known()
@@ -70,7 +71,7 @@ class Codex(Hooked[Hook, _Known]):
                 break
             await asyncio.sleep(FIRST_LOOK_S)
         if hook.event in {"UserPromptSubmit", "Stop"} and hook.transcript:
-            known.resumed_by(await asyncio.to_thread(_begun_by, Path(hook.transcript), hook.turn))
+            known.resumed_by(await asyncio.to_thread(_begun_by, Path(hook.transcript), hook.turn_id))
         if not settings.enabled or (known.one_shot and not (hook.headless or settings.run.headless)):
             return NOTHING
         self._sessions[hook.session] = known
@@ -89,8 +90,8 @@ class Codex(Hooked[Hook, _Known]):
                 return await self._late(hook)
             case "Interrupt" | "UserPromptSubmit":
                 known.release()
-        name = f"prompt-{t}" if event == "UserPromptSubmit" and hook.turn == known.turn else ""
-        known.turn = hook.turn if event == "UserPromptSubmit" else known.turn
+        name = f"prompt-{t}" if event == "UserPromptSubmit" and hook.turn_id == known.turn else ""
+        known.turn = hook.turn_id if event == "UserPromptSubmit" else known.turn
         return await self._told(hook, instance, events_of(hook, t, name))
 
     async def _awaited(self, hook: Hook, stop: Stop, end: float) -> tuple[str, ...]:

@@ -37,15 +37,12 @@ if TYPE_CHECKING:
     from ...core.offers import When
     from ...core.session import Session
     from ...core.transcript import Transcript
-    from ...hosts.claude_code.hooks import Hook as ClaudeCodeHook
-    from ...hosts.codex.hooks import Hook as CodexHook
+    from ...hosts.hook import Hook
     from ...store.outbox import Stored
     from ..intake import Intake
     from ..offering import Offering
     from ..round import Schedule
     from ..world import World
-
-    Hook = ClaudeCodeHook | CodexHook
 
 SEEN_AFTER_S: Final = (*[0.05] * 60, *[1.0] * 57)  # when the file is looked at for a prompt that was given
 POLL_S: Final = 0.05
