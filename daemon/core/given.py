@@ -27,28 +27,30 @@ def cited_ids(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Transcript:
-    """The transcript without the texts that we gave behind results (by call id): our own words prove nothing.
-    Each is taken out once, at its last place in the result of that call, or of the next one, where a host
-    puts it after a failed call. Equal words of people and agents stay.
+    """The transcript without the texts that we gave behind results, by the id of the call that asked ("" for
+    the prompt): our own words prove nothing. Each is taken out once, at its last place in the first result
+    that has it: that call's, or a later one's, where the answer came late or the call failed. Equal words of
+    people and agents stay. ``unshown``: texts that stand behind no result, so no agent has read them.
     """
     if not given:
         return transcript
-    left: set[str] = set()
+    typed = set(given.get("", ()))
+    left = set(typed)
 
     def call(c: ToolCall) -> ToolCall:
-        nonlocal left
         output = c.output
-        mine = left | set(given.get(c.id, ()))
-        for text in sorted(mine, key=len, reverse=True):
+        left.update(given.get(c.id, ()))
+        for text in sorted(left, key=len, reverse=True):
             if text.strip() and text in output:
                 before, _, after = output.rpartition(text)
                 output = before + after
-                mine.discard(text)
-        left = mine if c.id in given else set()
+                left.discard(text)
         return c if output == c.output else replace(c, output=output)
 
-    messages = (replace(m, calls=tuple(map(call, m.calls))) if m.calls else m for m in transcript.messages)
-    return replace(transcript, messages=tuple(messages))
+    messages = tuple(
+        replace(m, calls=tuple(map(call, m.calls))) if m.calls else m for m in transcript.messages
+    )
+    return replace(transcript, messages=messages, unshown=tuple(sorted(left - typed)))
 
 
 def known_as(text: str) -> str:

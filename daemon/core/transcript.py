@@ -174,7 +174,8 @@ class Transcript(Struct, frozen=True):
     """A session's messages, oldest first, at least back to the message that opened the task.
 
     ``busy``: the host says the session works right now. ``parent``: id of the parent session or empty.
-    ``begun``: the message that the session knows its task by, empty when unknown.
+    ``begun``: the message that the session knows its task by, empty when unknown. ``unshown``: learned texts
+    that were to stand behind a result and do not (``given.without``).
     """
 
     session: str
@@ -188,6 +189,7 @@ class Transcript(Struct, frozen=True):
     readonly: bool = False  # the agent of the task may neither edit nor run commands
     undone: bool = False  # the person took messages back and may still redo them
     begun: str = ""
+    unshown: tuple[str, ...] = ()
 
     def named(self, session: str) -> Transcript:
         """With this id where its messages tell none."""

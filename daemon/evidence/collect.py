@@ -127,7 +127,7 @@ _TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "specs", "__tests__"}
 
 def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
     """The actions of all finished calls."""
-    work, at, stashed, lasting = Work(), 0, False, directory or None
+    work, at, deed_at, stashed, lasting = Work(), 0, -1, False, directory or None
     created = _Created(directory)
     trees: tuple[str, ...] = ()
     for number, call in numbered(calls):
@@ -156,8 +156,10 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             elif isinstance(action, Check):
                 output = call.printed if _speaks_for(checks, action) else ""
                 outcome = judge_check(action, output, call.exit)
-                work.runs.add(Run(at, work.last_code, action, outcome, number, edit_at=work.last_edit))
+                at_work = {"edit_at": work.last_edit, "deed_at": deed_at}
+                work.runs.add(Run(at, work.last_code, action, outcome, number, **at_work))
             elif isinstance(action, Deed):
+                deed_at = at
                 _deed(action, at, number, call, work, alone=len(actions) == 1)
             elif matters(action.path, directory):
                 _write(action, at, number, work, created)

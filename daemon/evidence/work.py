@@ -105,7 +105,8 @@ _PACKAGE: Final = re.compile(r"(?:--filter|-F|--workspace|-w|--package|--project
 
 class Run(Struct, frozen=True):
     """One check that ran, at position ``at``. Before it, ``code_at`` is the last write to code and
-    ``edit_at`` the last one to any file (-1: none).
+    ``edit_at`` the last one to any file, and ``deed_at`` the last other command, which may have written some
+    (-1: none).
     """
 
     at: int
@@ -115,6 +116,7 @@ class Run(Struct, frozen=True):
     call: str = ""  # its number in the activity log
     flaky: int = 0  # earlier runs that failed on the same files, nothing written in between
     edit_at: int = -1
+    deed_at: int = -1
 
 
 class Runs:
@@ -135,7 +137,8 @@ class Runs:
     def add(self, run: Run) -> None:
         """Take a run in, and drop those it covers."""
         replaced = [old for old in self.current if _replaces(run, old)]
-        same = [old for old in replaced if old.edit_at == run.edit_at and old.check.covers(run.check)]
+        now = (run.edit_at, run.deed_at)
+        same = [old for old in replaced if (old.edit_at, old.deed_at) == now and old.check.covers(run.check)]
         if run.outcome.result == "passed":
             run = replace(run, flaky=sum(old.flaky + (old.outcome.result == "failed") for old in same))
         gone = {id(old) for old in replaced}

@@ -286,7 +286,7 @@ def _sums(group: Sequence[Record]) -> Json:
         **{name: sum(getattr(r, name) for r in group) for name in ("used", "helped", "harmed")},
         "origin": f"{group[0].origin}; the same follows from {len(others)} more",
         "proof": next((r.proof for r in group if r.proof), ""),
-        "open": any(r.open for r in group),
+        "open": all(r.open for r in group),
         "others": others,
     }
 

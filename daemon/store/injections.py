@@ -38,15 +38,17 @@ def give(session: str, moment: str, at: int, found: Composed, call: str = "") ->
     )
 
 
-def first_after(db: Reads, session: str) -> list[str]:
-    """The lessons that the session was given, if its newest verdict is the first one after."""
+def first_after(db: Reads, session: str) -> dict[str, str]:
+    """The texts of the lessons that the session was given, by name, if its newest verdict is the first one
+    after.
+    """
     rows = db.read(
-        "SELECT DISTINCT name FROM injections AS g WHERE session = ? AND kind = 'lesson' AND 1 = "
+        "SELECT name, text FROM injections AS g WHERE session = ? AND kind = 'lesson' AND 1 = "
         "(SELECT count(*) FROM verdicts AS v WHERE v.session = g.session AND v.at >= g.at "
         "AND v.state IN ('complete', 'incomplete'))",
         (session,),
     )
-    return [name for (name,) in rows]
+    return dict(rows)
 
 
 def given(db: Reads, session: str) -> list[Given]:
@@ -58,9 +60,11 @@ def given(db: Reads, session: str) -> list[Given]:
 
 
 def behind_calls(db: Reads, session: str) -> dict[str, set[str]]:
-    """The texts that the session was given behind results of calls, by the call's id."""
+    """The texts that the session may have been given behind results of calls, by the id of the call that
+    asked; "" for lessons that a prompt asked for, which may have come late.
+    """
     found: dict[str, set[str]] = {}
     for g in given(db, session):
-        if g.call:
+        if g.call or g.kind == "lesson":
             found.setdefault(g.call, set()).update((g.text, g.heading))
     return found

@@ -139,4 +139,21 @@ def test_what_was_given_is_taken_out_where_it_was_given() -> None:
     failed = replace(call, output="", status="error")
     behind = Transcript("s", (asked, Message("m", "assistant", calls=(failed, later))))
     assert without(behind, {"c": {ours}}).messages[1].calls[1].output == "b\n\n", "behind the next result"
+    assert without(said, {"c": {ours}}).unshown == ()
     assert without(said, {}) is said
+
+
+@pytest.mark.shows("I50")
+def test_what_was_given_and_came_late_or_never() -> None:
+    """A late text stands behind a later result and is taken out there; of one that stands nowhere no agent
+    has read a word. One whose call is not among the messages, or that a prompt asked for, may have been read.
+    """
+    ours, other = "Run make test before you stop", "Write answer.txt first"
+    calls = [ToolCall(id_, "bash", "completed", {}, "1 failed") for id_ in "abc"]
+    calls.append(ToolCall("d", "bash", "completed", {}, f"1 failed\n\n{ours}"))
+    work = Transcript("s", (Message("m", "assistant", calls=tuple(calls)),))
+    for asked in ("a", "d", ""):
+        found = without(work, {asked: {ours}})
+        assert ([c.output.strip() for c in found.calls], found.unshown) == (["1 failed"] * 4, ())
+    assert without(work, {"b": {ours, other}}).unshown == (other,)
+    assert without(work, {"": {other}, "z": {other}}).unshown == ()

@@ -111,6 +111,9 @@ def test_flaky_runs_show() -> None:
     """Failed, then passed without an edit in between."""
     assert "flaky: failed 1x" in the_check(edit(), FAIL_Q, TEST).text
     assert "flaky" not in the_check(FAIL_Q, edit(), TEST).text
+    generated = bash("python3 gen.py && pytest", PASSED)
+    assert "flaky" not in the_check(edit(), FAIL_Q, generated).text, "it may have written what was missing"
+    assert "flaky: failed 1x" in the_check(edit(), FAIL_Q, bash("cat a.py"), TEST).text
 
 
 @pytest.mark.shows("I24")

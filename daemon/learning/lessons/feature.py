@@ -193,7 +193,9 @@ class Memory(Feature):
                 due = self._world.clock.now_ms() + SOON_MS
                 again = tables.retry(REFLECT, after.directory, WAITS, due)
                 self._world.spawn(self._stored(again, *self._share(after.directory)), "memory")
-        elif before.task and (after.task != before.task or after.deleted):
+        elif before.task and (
+            after.task != before.task or after.deleted or isinstance(event, ev.SessionEnded)
+        ):
             self._task_over(before)
 
     def _task_over(self, s: Session) -> None:

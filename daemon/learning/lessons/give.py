@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...core import events as ev
 from ...core.errors import ReflectdError, Unavailable
+from ...core.given import folded
 from ...core.offers import Offer
 from ...engine.feature import Feature
 from ...engine.hosts.host import capabilities
@@ -65,14 +66,18 @@ class GiveLessons(Feature):
     async def for_task(
         self, project: str, text: str, given: Collection[str] = (), directory: str = ""
     ) -> list[Episode]:
-        """At most ``SHOWN`` lessons for a model to choose from, without those of the ids ``given``: all that
-        there are, else the nearest to the text by meaning and, where vectors are missing, by words. Their
-        cites are in ``directory`` or at the top of the project. Raises ``Unavailable``.
+        """At most ``SHOWN`` lessons for a model to choose from, each text once, without those of the ids
+        ``given``: all that there are, else the nearest to the text by meaning and, where vectors are missing,
+        by words. Their cites are in ``directory`` or at the top of the project. Raises ``Unavailable``.
         """
         every = await self._store.page([project], limit=LOOKED_AT)
 
         def usable() -> list[Episode]:
-            found = [e for e in every if e.id not in given and may_show(e, project)]
+            texts: dict[str, Episode] = {}
+            for e in (e for e in every if may_show(e, project)):
+                texts.setdefault(folded(e.lesson), e)
+            had = {folded(e.lesson) for e in every if e.id in given}
+            found = [e for said, e in texts.items() if said not in had]
             return by_words(text, found) if len(found) > SHOWN else found
 
         found = await asyncio.to_thread(usable)
@@ -85,11 +90,14 @@ class GiveLessons(Feature):
         return await asyncio.to_thread(lambda: list(islice(standing, SHOWN)))
 
     def judged(self, verdict: Verdict, case: Case | None, *, sent: bool) -> None:  # noqa: ARG002 - the seam
-        """The first verdict after lessons were given says whether they helped."""
+        """The first verdict after lessons were given says whether they helped, those that the agent read."""
         memory = self._world.settings.memory
         if not memory.enabled or verdict.state not in {"complete", "incomplete"} or verdict.reward is None:
             return
-        if given := injections.first_after(self._world.db, verdict.session):
+        transcript = case.transcript if case is not None else None
+        unshown = transcript.unshown if transcript is not None else ()
+        texts = injections.first_after(self._world.db, verdict.session).items()
+        if given := [name for name, text in texts if text not in unshown]:
             outcome: Outcome = "failed" if should_reflect(verdict.reward, memory.threshold) else "helped"
             self._world.spawn(self._counted(given, verdict.session, outcome), "memory")
 

@@ -2,7 +2,8 @@
  * Lessons from tasks that ended badly, given by the daemon: with a person's prompt, and, when its model answered later,
  * behind the result of a tool call. The daemon decides what is given; here it is only put in its place. A prompt and a
  * tool call wait for it as long as the daemon's hello said (60 and 20 ms, if nobody set anything else); the daemon is
- * asked also when it hears of the session later than that. What a prompt is given is stored as `ignored`, which no
+ * asked also when it hears of the session later than that. An answer that comes later still stands behind the next
+ * result: the daemon has recorded it as given. What a prompt is given is stored as `ignored`, which no
  * request has, and only the agent's requests are shown it: the title and the summary of a compaction have no use for it.
  */
 import { BoundedMap, BoundedSet } from "./bounded.ts"
@@ -18,6 +19,13 @@ const TYPED = 8000 // of what was typed
 /** How long the request for the title, which begins with the first of the agent, is let go first. */
 const TITLE_MS = 50
 const CATCH_UP_MS = 5000 // for the daemon to hear of the session
+const ANSWER_MS = 5000 // of a busy machine
+/** What the daemon gives a session, and whether it is being asked. */
+interface Slot {
+  text: string
+  asking?: Promise<void> | undefined
+}
+
 const PART = /^prt_[0-9a-f]{12}/
 
 export class Lessons {
@@ -25,8 +33,8 @@ export class Lessons {
   readonly #tracker: Pick<Tracker, "isChild" | "isJudge">
   readonly #prompted = new BoundedSet<string>(1000)
   readonly #called = new BoundedSet<string>(2000)
-  /** What came too late for the newest prompt, by session. */
-  readonly #late = new BoundedMap<string, { text: string }>(1000)
+  /** Of the newest prompt of each session. */
+  readonly #slots = new BoundedMap<string, Slot>(1000)
   /** Sessions that were shown a lesson. */
   readonly #shown = new BoundedSet<string>(1000)
   /** Sessions whose next request is that of a compaction. */
@@ -44,15 +52,11 @@ export class Lessons {
   async prompted(sessionID: string, messageID: string, parts: unknown[], model = ""): Promise<void> {
     const ms = this.#link.state.lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !this.#prompted.add(messageID)) return
-    const late = { text: "" } // in place of that of an earlier prompt
-    this.#late.set(sessionID, late)
+    const slot: Slot = { text: "" } // in place of that of an earlier prompt
+    this.#slots.set(sessionID, slot)
     const asked = { sessionID, messageID, text: typedIn(parts), ...(model && { model }) }
-    const answer = this.#chosen(asked, ms)
-    const given = await Promise.race([answer, pause(ms).then(() => "")])
-    if (!given) {
-      void answer.then((text) => (late.text = text))
-      return
-    }
+    const given = await this.#given(slot, ms, () => this.#chosen(asked))
+    if (!given) return
     const ours = { text: given, synthetic: true, ignored: true, metadata: { reflectd: { given: true } } }
     parts.push({ id: idAfter(parts), sessionID, messageID, type: "text", ...ours })
   }
@@ -87,9 +91,9 @@ export class Lessons {
     const ms = this.#link.state.late_lessons ?? 0
     if (!ms || !this.#isAgent(sessionID) || !isRecord(output)) return
     if (typeof output["output"] !== "string" || !this.#called.add(callID)) return
-    const late = this.#late.get(sessionID)?.text
-    if (late) this.#late.delete(sessionID)
-    const given = late || (await this.#ask("late_lessons", { sessionID, callID }, ms))
+    const slot = this.#slots.get(sessionID) ?? { text: "" }
+    this.#slots.set(sessionID, slot)
+    const given = await this.#given(slot, ms, () => this.#ask("late_lessons", { sessionID, callID }))
     if (given) output["output"] += `\n\n${given}` // recorded, and taken out again before anybody judges
   }
 
@@ -102,13 +106,27 @@ export class Lessons {
     )
   }
 
-  /** What a prompt is given. The daemon must know the session before it is asked about it. */
-  async #chosen(asked: Json, ms: number): Promise<string> {
-    return (await this.#link.flushed(CATCH_UP_MS)) ? this.#ask("lessons", asked, ms) : ""
+  /** What the daemon gives, if it is there within ``ms``. What comes later waits for who asks next. */
+  async #given(slot: Slot, ms: number, ask: () => Promise<string>): Promise<string> {
+    if (!slot.text) {
+      slot.asking ??= ask().then((text) => {
+        slot.text = text
+        slot.asking = undefined
+      })
+      await Promise.race([slot.asking, pause(ms)])
+    }
+    const given = slot.text
+    slot.text = ""
+    return given
   }
 
-  async #ask(what: string, data: Json, ms: number): Promise<string> {
-    const given = text((await this.#link.ask(what, data, ms))?.["text"])
+  /** What a prompt is given. The daemon must know the session before it is asked about it. */
+  async #chosen(asked: Json): Promise<string> {
+    return (await this.#link.flushed(CATCH_UP_MS)) ? this.#ask("lessons", asked) : ""
+  }
+
+  async #ask(what: string, data: Json): Promise<string> {
+    const given = text((await this.#link.ask(what, data, ANSWER_MS))?.["text"])
     return given.length <= LONGEST ? given : ""
   }
 }

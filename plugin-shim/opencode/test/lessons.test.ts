@@ -150,6 +150,37 @@ test("a daemon that hears of the session late is asked all the same, and the les
   assert.equal(asked[1]?.["what"], "late_lessons")
 })
 
+test("an answer that is late for its call stands behind the next result, and is asked for once", async () => {
+  answer = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    return { text: LESSON }
+  }
+  const atOnce = await Promise.all([acted("c1"), acted("c2")])
+  assert.deepEqual(
+    [...atOnce, await acted("c3")].map(({ output }) => output),
+    Array(3).fill("1 failed"),
+  )
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  assert.equal((await acted("c4")).output, `1 failed\n\n${LESSON}`)
+  assert.deepEqual(asked, [{ what: "late_lessons", sessionID: S, callID: "c1" }])
+})
+
+test("of two results at once one has the lesson", async () => {
+  const outputs = (await Promise.all([acted("c1"), acted("c2")])).map(({ output }) => output)
+  assert.deepEqual(outputs.sort(), ["1 failed", `1 failed\n\n${LESSON}`])
+  assert.equal(asked.length, 1)
+})
+
+test("a prompt's answer that is late for it stands behind the first result", async () => {
+  answer = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    return { text: LESSON }
+  }
+  assert.deepEqual(await prompted(), [])
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  assert.equal((await acted()).output, `1 failed\n\n${LESSON}`)
+})
+
 test("what comes late for a prompt is given to no later one", async () => {
   link.flushed = () => new Promise((resolve) => setTimeout(() => resolve(true), 150))
   answer = async (n) => ({ text: n === 1 ? LESSON : "" })

@@ -73,6 +73,17 @@ async def test_off_unless_switched_on(tmp_path: Path) -> None:
     await site.sim.stop()
 
 
+async def test_a_session_that_ends_is_reflected_on_at_once(site: Site) -> None:
+    """The person read the verdict, and quit."""
+    c = await site.fails("s1")
+    site.llm.add(SAID)
+    await c.hook("SessionEnd", reason="other")
+    await site.sim.settle()
+    await site.looks()
+    assert site.purposes() == ["haiku_reflexion"]
+    assert [e.session for e in await site.episodes()] == ["s1"]
+
+
 async def test_two_a_session_and_one_a_task(site: Site) -> None:
     """Each task has one reflexion, and a session at most two."""
     c = await site.fails("s1")

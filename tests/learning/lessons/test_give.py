@@ -242,6 +242,30 @@ async def test_opencode_asks(site: Site) -> None:
     assert not any(line in prompt.text for line in GIVEN.splitlines())
 
 
+@pytest.mark.parametrize("reaches", [True, False])
+async def test_only_a_lesson_that_the_agent_read_is_counted(site: Site, reaches: bool) -> None:
+    """The answer to opencode may come too late for every result of the task."""
+    id_ = await site.knows()
+    host = SimHost(str(site.project), site.clock)
+    await host.connect(site.sim.daemon)
+    await host.create("ses_1")
+    await host.types("ses_1", TASK)
+    engine = site.sim.daemon.engine
+    site.llm.add(FIRST, COMPLETE)
+    site.llm.hold = asyncio.Event()
+    for what, data in (("lessons", {"text": TASK}), ("late_lessons", {"text": "", "call": "c"})):
+        given = await engine.intake.ask(instance_of(engine), what, {"session": "ses_1", **data})
+        site.llm.hold.set()
+        await site.sim.settle()
+    assert given == {"text": GIVEN}
+    output = f"ok\n\n{GIVEN}" if reaches else "ok"
+    state = {"status": "completed", "input": {}, "output": output, "exit": 0}
+    await host.works("ses_1", tools=({"tool": "bash", "state": state, "callID": "c"},))
+    await site.sim.settle()
+    (episode,) = [e for e in await site.episodes() if e.id == id_]
+    assert (episode.given, episode.helped, episode.failed) == (1, int(reaches), 0)
+
+
 def instance_of(engine: Any) -> Instance:
     (found,) = [i for i in engine.instances if i.host.name == "opencode"]
     instance: Instance = found
@@ -261,6 +285,20 @@ async def test_a_lesson_whose_file_is_gone_is_not_shown(site: Site) -> None:
         cited.unlink()
         c = await site.session(f"gone-{n}")
         assert await site.asked(c, TASK) == ""
+
+
+async def test_what_says_the_same_is_shown_once(site: Site) -> None:
+    """Several tasks may teach one thing; and whoever was given it is not given its twin."""
+    await site.knows()
+    await site.knows(LESSON.upper(), name="b", query="Write the lexer")
+    c = await site.session()
+    assert await site.asked(c, TASK, FIRST) in {GIVEN, GIVEN.replace(LESSON, LESSON.upper())}
+    (question,) = site.questions()
+    assert question.text.casefold().count(LESSON.casefold()) == 1
+    await c.works()
+    await site.sim.settle()
+    assert await site.asked(c, TASK) == ""
+    assert len(site.questions()) == 1
 
 
 @pytest.mark.parametrize("by", ["meaning", "words"])
