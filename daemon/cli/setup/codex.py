@@ -15,7 +15,6 @@ import threading
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, Queue
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ...core.errors import Unavailable, UserError
@@ -283,30 +282,31 @@ def _without_trust(text: str, file: Path, ours: set[str]) -> str:
 
 
 class _AppServer:
-    """``codex app-server``, spoken to in JSON-RPC, a line a message. It ends with the block."""
+    """``codex app-server``, spoken to in JSON-RPC, a line a message. It ends with the block, at the latest
+    after ``ASKS_S``.
+    """
 
     def __init__(self, program: str, env: Mapping[str, str], folder: Path) -> None:
-        # with plugins it would begin to clone theirs, and leave the half of it behind
-        self._command = [program, "-c", "features.plugins=false", "app-server"]
-        self._env, self._folder = dict(env), folder
-        self._lines: Queue[str | None] = Queue()
+        self._program, self._env, self._folder = program, env, folder
+        self._late = threading.Timer(ASKS_S, self._kill)
         self._count = 0
 
     def __enter__(self) -> Self:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the person's own program
-                self._command,
+                # with plugins it would begin to clone theirs, and leave the half of it behind
+                [self._program, "-c", "features.plugins=false", "app-server"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env=self._env | {"REFLECTD_DISABLE": "1"},
+                env={**self._env, "REFLECTD_DISABLE": "1"},
                 cwd=self._folder,
                 start_new_session=True,
             )
         except OSError as error:
-            raise Unavailable(f"can't run {self._command[0]}: {error.strerror}") from error
-        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
+            raise Unavailable(f"can't run {self._program}: {error.strerror}") from error
+        self._late.start()
         try:
             about = {"name": "reflectd", "title": "reflectd", "version": "1"}
             self.call("initialize", {"clientInfo": about, "capabilities": {"experimentalApi": True}})
@@ -318,24 +318,25 @@ class _AppServer:
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError, subprocess.TimeoutExpired):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            self._stdin.close()
             self._process.wait(ENDS_S)  # then it removes what it made in its folder
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._late.cancel()
+        self._kill()
         self._process.wait()
 
-    def _read(self, stdout: IO[str] | None) -> None:
-        for line in stdout or ():
-            self._lines.put(line)
-        self._lines.put(None)
+    def _kill(self) -> None:
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    @property
+    def _stdin(self) -> IO[str]:
+        assert self._process.stdin is not None  # noqa: S101 - it was asked for
+        return self._process.stdin
 
     def _send(self, message: dict[str, Any]) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None  # noqa: S101 - it was asked for
         try:
-            stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            stdin.flush()
+            self._stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            self._stdin.flush()
         except OSError as error:
             raise Unavailable(f"Codex's app-server ended: {error.strerror}") from error
 
@@ -343,13 +344,7 @@ class _AppServer:
         """The result of one call. Raises ``Unavailable``."""
         self._count += 1
         self._send({"id": self._count, "method": method, "params": params})
-        while True:
-            try:
-                line = self._lines.get(timeout=ASKS_S)
-            except Empty:
-                raise Unavailable(f"Codex did not answer {method} in {ASKS_S:g} s") from None
-            if line is None:
-                raise Unavailable(f"its app-server ended before it answered {method}")
+        for line in self._process.stdout or ():
             with suppress(ValueError):
                 told = json.loads(line)
                 if isinstance(told, dict) and told.get("id") == self._count:
@@ -357,6 +352,7 @@ class _AppServer:
                         result: dict[str, Any] = told["result"]
                         return result
                     raise Unavailable(f"Codex refused {method}: {str(told.get('error'))[:200]}")
+        raise Unavailable(f"its app-server ended before it answered {method}, or took over {ASKS_S:g} s")
 
     def hooks(self) -> tuple[list[dict[str, Any]], list[str]]:
         """Our hooks, as Codex has them in the folder, and what it says of the files."""
