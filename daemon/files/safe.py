@@ -182,15 +182,15 @@ def remove_leftovers(folder: Path, before_ns: int) -> None:
                         os.unlink(entry.path)  # noqa: PTH108 - as above
 
 
-def set_aside(path: str | Path, stamp: str) -> Path:
-    """Rename a corrupt file to ``<name>.corrupt-<stamp>`` (``-2``, ``-3`` … when taken). Returns the new
-    path. Nothing is overwritten. Of a symlink only the link is renamed. Raises ``Unavailable``.
+def set_aside(path: str | Path, stamp: str, why: str = "corrupt") -> Path:
+    """Rename a file to ``<name>.<why>-<stamp>`` (``-2``, ``-3`` … when taken). Returns the new path.
+    Nothing is overwritten. Of a symlink only the link is renamed. Raises ``Unavailable``.
     """
     path, count = Path(path), 1
     try:
         path.lstat()  # raises when there is no file, before a name is reserved
         while True:
-            aside = path.with_name(f"{path.name}.corrupt-{stamp}" + (f"-{count}" if count > 1 else ""))
+            aside = path.with_name(f"{path.name}.{why}-{stamp}" + (f"-{count}" if count > 1 else ""))
             try:
                 # a rename overwrites silently, so the name is reserved first
                 os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -17,7 +17,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ..core.errors import Unavailable, UserError
-from ..files.safe import write_atomic
+from ..files.safe import set_aside, write_atomic
 
 SERVICE = "reflectd.service"
 SOCKET = "reflectd.socket"
@@ -207,7 +207,7 @@ def state(path: Path, text: str) -> State:
 
 def write(path: Path, text: str, stamp: str) -> Path | None:
     """Write ``text`` to ``path``. Returns where an edited file was moved to, None when there was none."""
-    aside = _keep(path, stamp) if state(path, text) == "edited" else None
+    aside = set_aside(path, stamp, "edited") if state(path, text) == "edited" else None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -219,25 +219,12 @@ def write(path: Path, text: str, stamp: str) -> Path | None:
 def remove(path: Path, text: str, stamp: str) -> Path | None:
     """Remove the file. Returns where an edited file was moved to, else None. A missing file is fine."""
     if state(path, text) == "edited":
-        return _keep(path, stamp)
+        return set_aside(path, stamp, "edited")
     try:
         path.unlink(missing_ok=True)
     except OSError as e:
         raise Unavailable(f"cannot remove {path}: {e.strerror}") from e
     return None
-
-
-def _keep(path: Path, stamp: str) -> Path:
-    count = 1
-    while True:
-        aside = path.with_name(f"{path.name}.edited-{stamp}" + (f"-{count}" if count > 1 else ""))
-        if not (aside.exists() or aside.is_symlink()):
-            break
-        count += 1
-    try:
-        return path.rename(aside)
-    except OSError as e:
-        raise Unavailable(f"cannot move {path} aside: {e.strerror}") from e
 
 
 LABEL = "local.reflectd"
