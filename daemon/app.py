@@ -128,9 +128,7 @@ class Daemon:
         self._settings_folder = paths.config_file(os.environ).parent
         trust = Trust(where.state_dir / TRUST_FILE, self.clock)
         error = self._log.error
-        sessions = Sessions(
-            self.db, partial(error, "a stored session cannot be read; it is kept aside and begun anew")
-        )
+        sessions = Sessions(self.db, partial(error, "a stored session cannot be read; it is begun anew"))
         instances = Instances(secrets.token_hex(4))
         models = Models(self.db, sessions, instances, self.clock, self._log, tasks.spawn)
         calls = models.calls(settings, keys or Keys(), where.judge_folder, provider)

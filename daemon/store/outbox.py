@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
+from .readonly import DAMAGED, Faults
 from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .readonly import Reads
 
 KEEP_DAYS = 90
-TOLD = 100
 KINDS: Final[dict[type[StoredOrder], str]] = {
     SendFeedback: "feedback",
     SendNudge: "nudge",
@@ -104,10 +104,9 @@ class Outbox:
     """The read side."""
 
     def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
-        """``on_unreadable``: told, once for each row, the ``order`` and the ``error`` (I43)."""
+        """``on_unreadable``: told, once for each row, the ``order`` and the ``error``."""
         self._db = db
-        self._on_unreadable = on_unreadable
-        self._told: set[str] = set()
+        self._faults = Faults(on_unreadable)
 
     def is_ours(self, order: str) -> bool:
         """A message is ours if and only if its order id is in the store."""
@@ -138,10 +137,8 @@ class Outbox:
         """The order of a row. An unreadable one counts as none; it stays in place."""
         try:
             return _row(row)
-        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
-            if row[0] not in self._told and len(self._told) < TOLD:
-                self._told.add(row[0])
-                self._on_unreadable(order=row[0], error=str(e))
+        except DAMAGED as e:
+            self._faults.add(e, order=row[0])
             return None
 
 

@@ -14,12 +14,6 @@ CREATE INDEX sessions_open ON sessions (directory) WHERE open = 1;
 CREATE INDEX sessions_in ON sessions (top, directory, updated) WHERE top = 1;
 CREATE INDEX sessions_perhaps_waiting ON sessions (top, updated)
     WHERE top = 1 AND (open = 1 OR phase = 'awaiting_user');
-CREATE TABLE unreadable (
-    kind TEXT NOT NULL,
-    id TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    body ANY
-) STRICT;
 CREATE TABLE instances (
     id TEXT PRIMARY KEY,
     seq INTEGER NOT NULL,

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.verdict import Verdict
+from .readonly import DAMAGED, Faults
 from .retention import DAY_MS, old
 from .sessions import below
 
@@ -21,7 +22,6 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
 KEEP_DAYS = 400
 LOOKED_AT = 2_000
-TOLD = 100
 FOLDERS_OF = 200
 ALWAYS: Final = 2**53  # epoch ms: later than anything
 
@@ -82,10 +82,9 @@ class Verdicts:
     """The read side."""
 
     def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
-        """``on_unreadable``: told, once for each row, the ``error`` (I43)."""
+        """``on_unreadable``: told, once for each, the ``error``."""
         self._db = db
-        self._on_unreadable = on_unreadable
-        self._told: set[bytes] = set()
+        self._faults = Faults(on_unreadable)
 
     def unfiled(self) -> list[StoredVerdict]:
         """Newest verdicts whose file a crash may have kept from the disk; older ones are over."""
@@ -192,9 +191,6 @@ class Verdicts:
         for body, directory in rows:
             try:
                 found.append(StoredVerdict(_decode(body), directory))
-            except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
-                told = bytes(body) if isinstance(body, bytes) else repr(body).encode()
-                if told not in self._told and len(self._told) < TOLD:
-                    self._told.add(told)
-                    self._on_unreadable(error=str(e))
+            except DAMAGED as e:
+                self._faults.add(e)
         return found

@@ -127,7 +127,7 @@ def columns(database: Path) -> Iterator[tuple[str, str]]:
     """Every column of every table that has a row."""
     with contextlib.closing(sqlite3.connect(database)) as c:
         for (table,) in c.execute("SELECT name FROM pragma_table_list WHERE type = 'table'").fetchall():
-            if table == "unreadable" or table.startswith("sqlite_"):
+            if table.startswith("sqlite_"):
                 continue
             assert c.execute(f"SELECT count(*) FROM {table}").fetchone() != (0,), f"no row in {table}"
             for _, column, *_ in c.execute(f"PRAGMA table_info({table})"):
