@@ -82,52 +82,76 @@ def test_headless_sessions_are_told_from_a_terminal() -> None:
     )
 
 
-@pytest.mark.shows("I7")
-def test_session_start() -> None:
-    """A session is seen in its project; after a compaction it is said to be compacted too."""
-    seen = ev.SessionSeen(SESSION, 7, title="t", directory="/home/ada/shop")
-    for source in ("startup", "resume", "clear", "fork"):
-        assert said("SessionStart", source=source, session_title="t", prompt_id=...) == (seen,)
-    compacted = said("SessionStart", source="compact", model="claude-sonnet-5-5", session_title="t")
-    assert compacted == (seen, ev.SessionCompacted(SESSION, 7))
+SEEN = ev.SessionSeen(SESSION, 7, title="t", directory="/home/ada/shop")
+ACTIVE, BUSY, IDLE = ev.ActivitySeen(SESSION, 7), ev.SessionBusied(SESSION, 7), ev.SessionIdled(SESSION, 7)
+ANSWERED = ev.PersonAnswered(SESSION, 7, "permission")
+NOTE = "<task-notification>"
 
 
-@pytest.mark.shows("I7")
-def test_a_prompt_that_a_person_typed() -> None:
-    """The task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too."""
-    busy = ev.SessionBusied(SESSION, 7)
-    assert said("UserPromptSubmit", prompt="Fix it") == (ev.HumanMessaged(SESSION, 7, "9d3c0001"), busy)
-    planned = said("UserPromptSubmit", prompt="/plugin:do it", permission_mode="plan")
-    assert planned == (ev.HumanMessaged(SESSION, 7, "9d3c0001", "plan"), busy)
-    assert said("UserPromptSubmit", prompt="x", prompt_id=...)[0] == ev.HumanMessaged(SESSION, 7, "prompt-7")
+def typed(name: str = "9d3c0001", agent: str = "") -> tuple[ev.Event, ...]:
+    return ev.HumanMessaged(SESSION, 7, name, agent), BUSY
 
 
-@pytest.mark.shows("I4", "I9")
+def by_nobody(order: str = "") -> tuple[ev.Event, ...]:
+    return ev.SyntheticMessaged(SESSION, 7, "9d3c0001", order), BUSY
+
+
+@pytest.mark.shows("I4", "I7", "I9", "I11", "I16", "I21", "I33", "I36")
 @pytest.mark.parametrize(
-    ("prompt", "order"),
+    ("event", "body", "expected"),
     [
-        (f"<task-notification>\n<summary>Stop hook feedback</summary>\nGo on\n(reflectd {ORDER})", ORDER),
-        ("<task-notification><task-id>a1</task-id></task-notification>", ""),
-        (f"Stop hook feedback:\nGo on (reflectd {ORDER})", ORDER),
-        ("<system-reminder>be nice</system-reminder>", ""),
-        ("/reflectd:status", ""),
+        *(
+            ("SessionStart", {"source": s, "session_title": "t"}, (SEEN,))
+            for s in ("startup", "clear", "fork")
+        ),
+        (
+            "SessionStart",
+            {"source": "compact", "model": "x", "session_title": "t"},
+            (SEEN, ev.SessionCompacted(SESSION, 7)),
+        ),
+        # the task's id is the prompt's id; plan mode is the agent's name; without an id it is a task too
+        ("UserPromptSubmit", {"prompt": "Fix it"}, typed()),
+        ("UserPromptSubmit", {"prompt": "/plugin:do it", "permission_mode": "plan"}, typed(agent="plan")),
+        ("UserPromptSubmit", {"prompt": "x", "prompt_id": ...}, typed("prompt-7")),
+        # wakes, notifications and our own commands are no human messages and open no task
+        ("UserPromptSubmit", {"prompt": f"{NOTE}\nGo on\n(reflectd {ORDER})"}, by_nobody(ORDER)),
+        ("UserPromptSubmit", {"prompt": f"{NOTE}<task-id>a1</task-id></task-notification>"}, by_nobody()),
+        ("UserPromptSubmit", {"prompt": f"Stop hook feedback:\nGo on (reflectd {ORDER})"}, by_nobody(ORDER)),
+        ("UserPromptSubmit", {"prompt": "<system-reminder>be nice</system-reminder>"}, by_nobody()),
+        ("UserPromptSubmit", {"prompt": "/reflectd:status"}, by_nobody()),
+        # with a background task the turn is not over; a second Stop follows
+        ("Stop", {"background_tasks": []}, (ANSWERED, IDLE)),
+        (
+            "Stop",
+            {"background_tasks": [RUNNING]},
+            (ANSWERED, ACTIVE, ev.BackgroundAwaited(SESSION, 7, ("general-purpose",))),
+        ),
+        # a rate limit is not the agent's fault, and the session is idle after it
+        (
+            "StopFailure",
+            {"error": "rate_limit", "last_assistant_message": "API Error: 429"},
+            (ev.HostErrored(SESSION, 7, "rate_limit", "API Error: 429"), ANSWERED, IDLE),
+        ),
+        # a sub-agent's hooks never idle its session; that of a compaction (no type) says nothing
+        ("SubagentStop", {"agent_id": "a1", "agent_type": "Explore"}, (ACTIVE,)),
+        ("SubagentStop", {"agent_id": "a1", "agent_type": ""}, ()),
+        ("Stop", {"agent_id": "a1", "agent_type": "Explore"}, (ACTIVE,)),
+        ("PreCompact", {"trigger": "auto", "custom_instructions": None}, (ACTIVE,)),
+        ("PreToolUse", {"tool_name": "Bash"}, (ACTIVE,)),
+        ("PostToolUse", {"tool_name": "Bash"}, (ANSWERED, ACTIVE)),
+        # a turn cut short by the end of the session gets its final verdict too
+        ("SessionEnd", {"reason": "other"}, (ANSWERED, IDLE, ev.SessionEnded(SESSION, 7))),
+        # Esc: nothing is asked of the person any more, and the agent is idle
+        ("ModAborted", {"turn_id": "t1"}, (ev.TurnAborted(SESSION, 7), ANSWERED, IDLE)),
+        # a newer host's events give nothing, its new fields are skipped
+        ("ModWatch", {}, ()),
+        ("MessageDisplay", {"delta": "x", "turn_id": "t"}, ()),
+        ("PostCompact", {"trigger": "manual", "brand_new": {"deep": [1]}}, ()),
     ],
 )
-def test_a_prompt_that_nobody_typed(prompt: str, order: str) -> None:
-    """Wakes, notifications and our own commands are no human messages and open no task."""
-    assert said("UserPromptSubmit", prompt=prompt) == (
-        ev.SyntheticMessaged(SESSION, 7, "9d3c0001", order),
-        ev.SessionBusied(SESSION, 7),
-    )
-
-
-@pytest.mark.shows("I16")
-def test_stop_idles_unless_something_runs_in_the_background() -> None:
-    """With a background task the turn is not over; a second Stop follows."""
-    assert said("Stop", background_tasks=[])[-1] == ev.SessionIdled(SESSION, 7)
-    events = said("Stop", background_tasks=[RUNNING])
-    assert not [e for e in events if isinstance(e, ev.SessionIdled)]
-    assert events[-1] == ev.BackgroundAwaited(SESSION, 7, ("general-purpose",))
+def test_events(event: str, body: dict[str, Any], expected: tuple[ev.Event, ...]) -> None:
+    """Each hook and the events of it."""
+    assert said(event, **body) == expected
 
 
 @pytest.mark.shows("I16")
@@ -177,33 +201,6 @@ def test_a_permission_is_open_until_the_turn_ends() -> None:
     assert said("Notification", message="Claude needs your permission to use Bash") == asked
 
 
-@pytest.mark.shows("I33")
-def test_a_failed_turn_is_the_hosts_error() -> None:
-    """A rate limit is not the agent's fault, and the session is idle after it."""
-    error, _, idle = said("StopFailure", error="rate_limit", last_assistant_message="API Error: 429")
-    assert error == ev.HostErrored(SESSION, 7, "rate_limit", "API Error: 429")
-    assert idle == ev.SessionIdled(SESSION, 7)
-
-
-@pytest.mark.shows("I16")
-def test_sub_agents_and_compactions_are_activity() -> None:
-    """A sub-agent's hooks never idle its session; that of a compaction (no type) says nothing."""
-    assert said("SubagentStop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
-    assert said("SubagentStop", agent_id="a1", agent_type="") == ()
-    assert said("Stop", agent_id="a1", agent_type="Explore") == (ev.ActivitySeen(SESSION, 7),)
-    assert said("PreCompact", trigger="auto", custom_instructions=None) == (ev.ActivitySeen(SESSION, 7),)
-    assert said("PostToolUse", tool_name="Bash")[-1] == ev.ActivitySeen(SESSION, 7)
-
-
-@pytest.mark.shows("I21")
-def test_the_end_of_a_session_idles_it() -> None:
-    """A turn cut short by the end of the session gets its final verdict too."""
-    assert said("SessionEnd", reason="prompt_input_exit", prompt_id=...)[-2:] == (
-        ev.SessionIdled(SESSION, 7),
-        ev.SessionEnded(SESSION, 7),
-    )
-
-
 @pytest.mark.shows("I4")
 @pytest.mark.parametrize(
     ("origin", "prompt", "typed"),
@@ -238,17 +235,6 @@ def test_the_mod_says_who_submitted_a_prompt(origin: str, prompt: str, *, typed:
     assert (ev.HumanMessaged in kinds) is typed
 
 
-@pytest.mark.shows("I11")
-def test_the_mod_tells_of_esc() -> None:
-    """The turn ended, nothing is asked of the person any more, and the agent is idle."""
-    assert said("ModAborted", turn_id="t1") == (
-        ev.TurnAborted(SESSION, 7),
-        ev.PersonAnswered(SESSION, 7, "permission"),
-        ev.SessionIdled(SESSION, 7),
-    )
-    assert said("ModWatch") == ()
-
-
 @pytest.mark.shows("I44")
 @pytest.mark.parametrize("name", ["prompt", "last_assistant_message", "tool_input", "reflectd_mod", "source"])
 def test_lists_of_millions_are_not_made(name: str) -> None:
@@ -267,13 +253,6 @@ def test_background_tasks_without_end_are_refused() -> None:
     body = b'{"session_id":"s","background_tasks":[%s{}]}' % (b"{}," * 400_000)
     with pytest.raises(BadReply, match="background_tasks"):
         parse_hook("Stop", body, {})
-
-
-@pytest.mark.shows("I36")
-def test_unknown_events_and_fields_say_nothing() -> None:
-    """A newer host's events give nothing, its new fields are skipped."""
-    assert said("MessageDisplay", delta="x", turn_id="t") == ()
-    assert said("PostCompact", trigger="manual", compact_summary="s", brand_new={"deep": [1]}) == ()
 
 
 @pytest.mark.parametrize(
