@@ -14,22 +14,6 @@ from hypothesis import strategies as st
 
 from tests.support.hosts.claude_code_settings import Desk
 
-MINE = (
-    '\ufeff{\r\n  "model":   "opus",\r\n'
-    '  "enabledPlugins": {\r\n    "a@b": true\r\n  },\r\n  "hooks": {"Stop": []}\r\n}\r\n'
-)
-
-
-def test_a_first_setup_makes_the_file_and_removal_leaves_no_trace(desk: Desk) -> None:
-    """Setup writes the two entries and nothing else; removal deletes the file and the folder again."""
-    before = desk.tree()
-    assert desk() == 0
-    assert json.loads(desk.file.read_text()) == desk.ours
-    assert str(desk.file) in desk.out
-    assert "restart Claude Code" in desk.out
-    assert desk("--remove") == 0
-    assert desk.tree() == before
-
 
 def test_nobody_else_may_write_what_was_made(desk: Desk) -> None:
     """Whatever the umask: settings that others may edit would load their programs."""
@@ -41,39 +25,6 @@ def test_nobody_else_may_write_what_was_made(desk: Desk) -> None:
     made = [p for p in (desk.root / "home").rglob("*") if not p.is_symlink()]
     assert {"settings.json", "config.toml", ".claude", "reflectd"} <= {p.name for p in made}
     assert not [p for p in made if p.stat().st_mode & 0o022]
-
-
-def test_everything_else_stays_and_twice_is_once(desk: Desk) -> None:
-    """Spaces, order, CRLF and BOM stay; the second run does nothing; removal restores each byte."""
-    desk.write(MINE)
-    before = desk.tree()
-    done = desk.json()
-    del done["judge"], done["learning"]
-    added = MINE.replace('"a@b": true\r\n', '"a@b": true,\r\n    "reflectd@reflectd": true\r\n')
-    market = json.dumps(desk.ours["extraKnownMarketplaces"])
-    added = added.replace('"Stop": []}\r\n', f'"Stop": []}},\r\n  "extraKnownMarketplaces": {market}\r\n')
-    assert desk.file.read_bytes().decode() == added
-    assert done | {"diff": ""} == {
-        "file": str(desk.file),
-        "changed": True,
-        "backup": done["backup"],
-        "line": desk.folder,
-        "action": "added",
-        "dry_run": False,
-        "diff": "",
-        "warnings": [],
-        "copied": True,
-        "more": [],
-        "host": "claude-code",
-        "note": "",
-        "program": None,
-    }
-    assert Path(done["backup"]).is_relative_to(desk.data)
-    assert Path(done["backup"]).read_bytes().decode() == MINE
-    again = desk.json()
-    assert (again["action"], again["changed"], again["backup"]) == ("unchanged", False, None)
-    assert desk.json("--remove")["action"] == "removed"
-    assert desk.tree() == before
 
 
 @pytest.mark.parametrize("text", ['{"model": "opus"} // mine\n', '{"model": "opus",}', "// nothing\n{}"])

@@ -34,10 +34,6 @@ class OpenCodeDesk(Desk):
         folder = self.project if name.startswith("project/") else self.config
         return self.write(text, folder / name.removeprefix("project/"))
 
-    def backups(self) -> list[Path]:
-        """What is kept of settings files; not the notes that there was none."""
-        return sorted(self.data.glob("backups/*/before"))
-
 
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> OpenCodeDesk:
@@ -94,38 +90,6 @@ def test_an_existing_file_is_chosen(desk: OpenCodeDesk, there: dict[str, str], c
 
 # --- the line -------------------------------------------------------------------------------------
 
-MINE = '\ufeff{\r\n  // mine\r\n  "theme": "x",\r\n  "plugin": [\r\n    "a", // first\r\n  ],\r\n}\r\n'
-
-
-def test_only_the_list_changes_and_twice_is_once(desk: OpenCodeDesk) -> None:
-    """Comments, CRLF, BOM and last commas stay; the second run does nothing and makes no backup."""
-    file = desk.put("opencode.jsonc", MINE)
-    done = desk.json()
-    added = MINE.replace("// first\r\n", f'// first\r\n    "{desk.line}",\r\n')
-    assert file.read_bytes().decode() == added
-    del done["learning"]
-    assert done | {"diff": ""} == {
-        "file": str(file),
-        "changed": True,
-        "backup": done["backup"],
-        "line": desk.line,
-        "action": "added",
-        "dry_run": False,
-        "diff": "",
-        "warnings": [],
-        "copied": True,
-        "more": [],
-        "host": "opencode",
-        "note": "",
-        "program": None,
-    }
-    assert Path(done["backup"]).read_bytes().decode() == MINE
-    again = desk.json()
-    assert (again["action"], again["changed"], again["backup"]) == ("unchanged", False, None)
-    assert len(desk.backups()) == 1
-    assert desk() == 0
-    assert "nothing to do" in desk.out
-
 
 @pytest.mark.parametrize(
     "stale",
@@ -157,47 +121,7 @@ def test_lines_of_others_are_left_alone(desk: OpenCodeDesk, other: str) -> None:
     assert items(file.read_text(), LIST) == [other]
 
 
-def test_remove_takes_out_our_line_only(desk: OpenCodeDesk) -> None:
-    """After setup and removal the bytes are those of before; where nothing is ours, nothing happens."""
-    file = desk.put("opencode.jsonc", MINE)
-    assert desk("--remove") == 0
-    assert "nothing to do" in desk.out
-    before = desk.tree()
-    desk()
-    removed = desk.json("--remove")
-    assert (removed["action"], removed["line"]) == ("removed", desk.line)
-    assert file.read_bytes().decode() == MINE
-    assert desk.tree() == before
-
-
 # --- dry run, backups, undo -----------------------------------------------------------------------
-
-
-def test_a_dry_run_shows_the_change_and_writes_nothing(desk: OpenCodeDesk) -> None:
-    """The diff is there for people and as JSON, also for a file that would be new."""
-    assert desk("--dry-run") == 0
-    assert f'+  "plugin": ["{desk.line}"]' in desk.out
-    assert not desk.config.exists()
-    file = desk.put("opencode.json", '{"a": 1}')
-    done = desk.json("--dry-run")
-    assert (done["action"], done["backup"], done["dry_run"]) == ("added", None, True)
-    assert done["diff"].splitlines()[3:6:2] == ['-{"a": 1}', f'+{{"a": 1, "plugin": ["{desk.line}"]}}']
-    assert os.listdir(desk.config) == [file.name]
-
-
-@pytest.mark.parametrize("way", ["--remove", "--undo"])
-def test_a_first_setup_leaves_no_trace(desk: OpenCodeDesk, way: str) -> None:
-    """With no settings file before, the file, its folder, the copy and the notes go, by both names of the
-    flag.
-    """
-    before = desk.tree()
-    desk()
-    assert desk(way, "--dry-run") == 0
-    assert f'-  "plugin": ["{desk.line}"]' in desk.out
-    assert (desk.config / "opencode.json").exists()
-    done = desk.json(way)
-    assert (done["action"], done["changed"]) == ("deleted", True)
-    assert desk.tree() == before
 
 
 @pytest.mark.shows("I43")
@@ -273,47 +197,6 @@ def test_a_list_of_another_form_stays_as_it_is(desk: OpenCodeDesk) -> None:
     assert "must be a list" in desk.err
     assert file.read_text() == '{"plugin": "x"}'
     assert os.listdir(desk.config) == ["opencode.json"]
-
-
-def test_a_read_only_file_is_not_replaced(desk: OpenCodeDesk) -> None:
-    """The rename would succeed, but the person (or a tool of theirs) made the file read-only."""
-    file = desk.put("opencode.json", "{}")
-    file.chmod(0o444)
-    assert desk() == 2
-    assert "read-only" in desk.err
-    assert file.read_text() == "{}"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_another_users_file_is_refused(desk: OpenCodeDesk) -> None:
-    """It says which user's it is."""
-    file = desk.put("opencode.json", "{}")
-    os.chown(file, 1234, 1234)
-    assert desk() == 2
-    assert "belongs to user 1234" in desk.err
-
-
-def test_a_linked_dotfile_stays_a_link(desk: OpenCodeDesk) -> None:
-    """The real file is edited, and no backup lies in the dotfiles."""
-    real = desk.root / "dotfiles" / "oc.json"
-    real.parent.mkdir()
-    real.write_text("{}")
-    desk.config.mkdir(parents=True)
-    (desk.config / "opencode.json").symlink_to(real)
-    done = desk.json()
-    assert (desk.config / "opencode.json").is_symlink()
-    assert items(real.read_text(), LIST) == [desk.line]
-    assert Path(done["backup"]).is_relative_to(desk.data)
-    assert os.listdir(real.parent) == ["oc.json"]
-    assert desk("--undo") == 0
-    assert real.read_text() == "{}"
-
-
-def test_a_folder_that_cannot_be_made(desk: OpenCodeDesk) -> None:
-    """The file system refuses: exit code 1, with the path."""
-    desk.config.parent.write_text("a file where a folder should be")
-    assert desk() == 1
-    assert str(desk.config.parent) in desk.err
 
 
 # --- loaded twice ---------------------------------------------------------------------------------
