@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ... import config, paths
 from ...core.errors import Unavailable, UserError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOD: Final = Path("hooks", "register.js")
 HOOKS: Final = Path("hooks", "hooks.json")
 EVENT: Final = "PreToolUse"
-State = Literal["missing", "current", "different", "linked"]
 SHIPPED: Final = {
     "opencode": "shims/opencode",
     "claude-code": "shims/claude-code",
@@ -46,16 +45,6 @@ class _File(NamedTuple):
 def place(env: Mapping[str, str], host: str) -> Path:
     """The folder that the settings of ``host`` name."""
     return data_folder(env) / "plugins" / host
-
-
-def state(env: Mapping[str, str], host: str) -> State:
-    """How the copy differs from the plugin of this version."""
-    folder = place(env, host)
-    if folder.is_symlink():
-        return "linked"
-    if not folder.is_dir():
-        return "missing"
-    return "different" if any(_changes(env, host)) else "current"
 
 
 def refresh(env: Mapping[str, str], host: str, *, make: bool = False) -> bool:

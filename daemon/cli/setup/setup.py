@@ -180,7 +180,7 @@ class _Run:
         """Tells the person which agents are here. Raises ``Unavailable`` when there is none."""
         looked = agents.look(self.env, self.folder)
         if not (self.args.json or self.args.yes):
-            say("\n".join(line for agent in looked for line in agent.lines(self.env)))
+            say("\n".join(line for agent in looked for line in agent.lines()))
         if there := [agent for agent in looked if agent.program]:
             return there
         raise Unavailable(

@@ -71,7 +71,7 @@ def test_doctor_names_what_switches_all_hooks_off(desk: Desk, whose: str) -> Non
         f"{file}: disableAllHooks is true, so no hook runs".replace(str(desk.root), "")
     ]
     (claude,) = [agent for agent in look(desk.env, desk.project) if agent.host == "claude-code"]
-    assert "  SILENCED   " in "\n".join(claude.lines(desk.env))
+    assert "  SILENCED   " in "\n".join(claude.lines())
 
 
 @pytest.mark.parametrize("name", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
