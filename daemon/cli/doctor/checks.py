@@ -238,17 +238,20 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
     return next(iter(done.stdout.split()), "") or f"ended with exit code {done.returncode}"
 
 
-def opencode_program(about: About) -> Iterator[Check]:
-    """Says whether opencode is installed and connected."""
-    program = OPENCODE.find(about.env)
-    instances = about.status["instances"] if about.status else []
-    here = [i for i in instances if i.get("host", OPENCODE.host) == OPENCODE.host]
-    if not program and not here:
-        yield _absent(about, OPENCODE)
-        return
-    version = version_of(program, about.env) if program else ""
-    text = f"{version} ({program})" if program else "not on PATH"
-    yield Check("opencode", "ok", f"{text}, {len(here)} connected")
+def programs(about: About) -> Iterator[Check]:
+    """Says of each agent whether it is there and not older than the oldest tested version."""
+    for host in agents.HOST.values():
+        program = host.find(about.env)
+        if not program:
+            yield _absent(about, host)
+            continue
+        version, oldest = version_of(program, about.env), ".".join(map(str, host.oldest))
+        numbers = _VERSION.match(version)
+        if numbers is not None and tuple(map(int, numbers.groups())) < host.oldest:
+            mend = f"update it: reflectd is tested with {oldest} and newer"
+            yield Check(host.name.lower(), "warn", f"{version} is too old ({program})", mend)
+        else:
+            yield Check(host.name.lower(), "ok", f"{version} ({program})")
 
 
 def opencode_plugin(about: About) -> Iterator[Check]:
@@ -265,25 +268,6 @@ def opencode_plugin(about: About) -> Iterator[Check]:
         yield Check("plugin", "ok", f"opencode does not load reflectd here ({mend})")
     if len({spec for _, spec in lines}) > 1:
         yield Check("plugin", "warn", "it is loaded twice", "remove one of the lines")
-
-
-def claude_program(about: About) -> Iterator[Check]:
-    """Says whether Claude Code is there and not older than the oldest tested version."""
-    program = CLAUDE_CODE.find(about.env)
-    if not program:
-        yield _absent(about, CLAUDE_CODE)
-        return
-    version = version_of(program, about.env)
-    if _older(version, claude_code.OLDEST):
-        mend = f"claude update: reflectd is tested with {'.'.join(map(str, claude_code.OLDEST))} and newer"
-        yield Check("claude code", "warn", f"{version} is too old ({program})", mend)
-    else:
-        yield Check("claude code", "ok", f"{version} ({program})")
-
-
-def _older(version: str, than: tuple[int, int, int]) -> bool:
-    numbers = _VERSION.match(version)
-    return numbers is not None and tuple(map(int, numbers.groups())) < than
 
 
 def claude_hooks(about: About) -> Iterator[Check]:
@@ -510,10 +494,9 @@ def errors_logged(about: About) -> Iterator[Check]:
 
 
 def codex_hooks(about: About) -> Iterator[Check]:
-    """Says whether Codex is there and runs our hooks. Codex says nothing of a hook that nobody trusted."""
+    """Says whether Codex runs our hooks. Codex says nothing of a hook that nobody trusted."""
     program, files = CODEX.find(about.env), CODEX.loads(about.env, Path.cwd())
     if not program:
-        yield _absent(about, CODEX)
         return
     if not files:
         yield Check("codex", "ok", f"{program} does not load reflectd here (`reflectd setup codex`)")
@@ -533,8 +516,8 @@ def codex_hooks(about: About) -> Iterator[Check]:
 
 CHECKS = {
     "state": state, "socket": sockets, "service": service, "daemon": daemon,
-    "agents": connected, "copies": plugins, "opencode": opencode_program, "plugin": opencode_plugin,
-    "claude code": claude_program, "hooks": claude_hooks, "codex": codex_hooks,
+    "agents": connected, "copies": plugins, "programs": programs, "plugin": opencode_plugin,
+    "hooks": claude_hooks, "codex": codex_hooks,
     "providers": providers,
     "judge": judges, "learning": learning, "proof": proof, "embeddings": embeddings, "database": database,
     "status": told_by_the_daemon, "log": errors_logged,

@@ -26,7 +26,6 @@ NAME, PLUGIN = "reflectd", "reflectd@reflectd"
 MARKET = ("extraKnownMarketplaces", NAME)
 ENABLED = ("enabledPlugins", PLUGIN)
 NOTED = (("known_marketplaces.json", (NAME,)), ("installed_plugins.json", ("plugins", PLUGIN)))
-OLDEST = (2, 1, 197)
 FULL, SHIPPED = "/reflectd:reflect", "shims/claude-code/commands/reflect.md"
 MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
@@ -40,6 +39,7 @@ class ClaudeCode(Host):
     host, program = "claude-code", "claude"
     places = (".local/bin/claude", ".claude/local/claude")
     address = "https://claude.com/claude-code"
+    oldest = (2, 1, 197)
 
     def files(self, env: Mapping[str, str]) -> list[Path]:
         """One file."""

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 class Host:
     """A coding agent. ``places``: where its installers put the program below the home (a shell that is older
-    than the installation does not have it on its PATH); ``address``: where it is to be had; ``new``: the text
-    of a settings file that ``setup`` makes, before our entry.
+    than the installation does not have it on its PATH); ``address``: where it is to be had; ``oldest``: the
+    oldest tested version; ``new``: the text of a settings file that ``setup`` makes, before our entry.
     """
 
     host: ClassVar[str]
     program: ClassVar[str]
     places: ClassVar[tuple[str, ...]]
     address: ClassVar[str]
+    oldest: ClassVar[tuple[int, ...]] = ()
     new: ClassVar[str] = ""
 
     # --- the differences ---

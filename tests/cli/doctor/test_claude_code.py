@@ -7,7 +7,7 @@ import json
 import pytest
 
 from daemon import config, paths
-from daemon.cli.doctor.checks import About, claude_hooks, claude_program, judges
+from daemon.cli.doctor.checks import About, claude_hooks, judges, programs
 from daemon.cli.setup.agents import look
 from daemon.cli.setup.claude_code import CLAUDE_CODE
 from daemon.core.settings import Settings
@@ -17,7 +17,7 @@ from tests.support.hosts.claude_code_settings import Desk
 
 def examined(desk: Desk) -> list[tuple[str, str]]:
     about = About(desk.env, Settings(), paths.resolve(desk.env, socket="/r.sock"), None)
-    found = [*claude_program(about), *claude_hooks(about)]
+    found = [c for c in programs(about) if c.name == "claude code"] + [*claude_hooks(about)]
     return [(check.outcome, check.text.replace(str(desk.root), "")) for check in found]
 
 
