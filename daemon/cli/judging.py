@@ -39,12 +39,10 @@ def found(settings: Settings, env: Mapping[str, str], *, by_host: bool) -> dict[
 
 
 def names(judging: Judging) -> str:
-    """The providers in words, best first."""
     return ", then ".join(PROVIDERS.get(name, name) for name in judging.asked) or "nobody"
 
 
 def read(value: Mapping[str, Any]) -> Judging:
-    """A daemon's answer about one host."""
     from ..core.policy import Judging
 
     return Judging(str(value["setting"]), str(value["chosen"]), tuple(value["asked"]))

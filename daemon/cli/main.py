@@ -33,7 +33,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def build(verb: str, known: Mapping[str, tuple[str, str]] = VERBS) -> Parser:
-    """The parser of a verb."""
     parser = Parser(prog="reflectd")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     import_module(known[verb][0], __package__).add_parser(verbs)
@@ -46,7 +45,6 @@ def _sentence(text: str) -> str:
 
 
 def main(argv: list[str], known: Mapping[str, tuple[str, str]] = VERBS) -> int:
-    """Run one command line; returns the exit code."""
     try:
         return _run(argv, known)
     except (ReflectdError, OSError) as e:
@@ -140,14 +138,12 @@ class Parser(argparse.ArgumentParser):
         return word in self._of if self._of else not word.startswith("-")
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the arguments."""
         message = _NUMBER.sub(r"\1 is no whole number", message)
         if (found := _CHOICE.search(message)) is not None:
             message += nearest(found[1], re.findall(r"[\w-]+", found[2]))
         raise WrongArguments(message, self.format_usage())
 
     def format_help(self) -> str:
-        """The help, no wider than the terminal."""
         from shutil import get_terminal_size
 
         from .terminal import fold, hang

@@ -22,7 +22,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("mcp", epilog=EPILOG)
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
     add_flags(parser, run)

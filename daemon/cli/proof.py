@@ -36,7 +36,6 @@ WHERE = {"person": "you chose it", "project": "the project names it", "agent": "
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb and its actions."""
     parser = verbs.add_parser("proof", epilog=EPILOG, bare="list")
     what = parser.add_subparsers(dest="action", metavar="ACTION")
     add_action(what, "list", "what may be run here, and what was run (also without an action)", _list)
@@ -105,7 +104,6 @@ def _in_force(where: Paths) -> bool:
 
 
 def _known(where: Paths, folder: Path) -> tuple[list[Command], list[Ended]]:
-    """The checks of this project, the latest first, and the newest runs."""
     from ..store.proofs import Proofs
 
     project = str(folder.resolve())

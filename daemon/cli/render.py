@@ -51,7 +51,6 @@ class Paint:
         self.width = terminal.width(out) if width is None else width
 
     def __call__(self, text: str, *styles: Style) -> str:
-        """The text, in these styles."""
         if not self._on or not styles or not text:
             return text
         return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
@@ -64,7 +63,6 @@ class Paint:
         return terminal.fold(label + text, self.width, below)
 
     def state(self, state: str, reason: str = "") -> str:
-        """A verdict's state in words and in its colour."""
         style = STATES.get(state)
         return self(state_name(state, reason), style) if style else short(state, 40)
 
@@ -102,12 +100,10 @@ def waiting(session: Mapping[str, object]) -> str:
 
 
 def first_line(text: object) -> str:
-    """The first line that is not blank."""
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
 
 
 def indented(text: object, by: str, width: int) -> list[str]:
-    """The lines, indented by ``by`` and wrapped at ``width``."""
     return [part for line in plain(text).splitlines() for part in terminal.fold(f"{by}{line}", width, by)]
 
 

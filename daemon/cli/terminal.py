@@ -24,7 +24,6 @@ NARROWEST = 16  # columns of text beside a hanging indent, however narrow the te
 NARROWEST_TEXT = 30  # columns beside a label; where there is less room, the text goes on below the label
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 _LABEL = re.compile(r" *+\S(?:\S| (?! ))*+ {2,}+(?=\S)")
-_RESET = "\x1b[0m"
 
 
 def attended() -> bool:
@@ -51,11 +50,10 @@ def _columns(c: str) -> int:
     return 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1
 
 
-def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str]:
-    """One line as lines of at most ``limit`` columns, broken between words; 0 breaks nothing.
-
-    Each line but the first begins with ``hang``. A word that is longer than a line is cut, without ``cut`` it
-    has a line for itself. A colour goes on in the next line.
+def fold(text: str, limit: int, hang: str = "") -> list[str]:
+    """One line as lines of at most ``limit`` columns, broken between words; 0 breaks nothing. Each line but
+    the first begins with ``hang``. A word that is longer has a line for itself: it may be a path, to be
+    copied.
     """
     if not limit or columns(text) <= limit:
         return [text]
@@ -63,20 +61,13 @@ def fold(text: str, limit: int, hang: str = "", *, cut: bool = True) -> list[str
     limit = max(limit, indent + NARROWEST)
     lines, line, used = list[str](), "", 0
     for piece in _pieces(text, limit - indent):
-        size, rest = columns(piece), piece
+        size = columns(piece)
         if used + size > limit and line.strip() and line != hang:
             lines.append(line.rstrip())
             line, used = hang, indent
-            if rest.isspace():
-                continue
-        while cut and used + size > limit:
-            part = beginning(rest, limit - used)
-            lines.append(line + part)
-            line, used, rest = hang, indent, rest[len(part) :]
-            size = columns(rest)
-        if not (rest.isspace() and line == hang and lines):
-            line, used = line + rest, used + size
-    return _coloured([*lines, line] if line.strip() else lines)
+        if not (piece.isspace() and line == hang and lines):
+            line, used = line + piece, used + size
+    return [*lines, line] if line.strip() else lines
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
@@ -87,26 +78,13 @@ def _pieces(text: str, room: int) -> Iterator[str]:
 
 
 def beginning(text: str, room: int) -> str:
-    """As much of the text as fits into ``room`` columns, at least one character."""
-    end, used = 0, 0
-    while end < len(text):
-        style = _STYLE.match(text, end)
-        used += 0 if style else _columns(text[end])
+    """As much of a text without colours as fits into ``room`` columns, at least one character."""
+    used = 0
+    for end, c in enumerate(text):
+        used += _columns(c)
         if used > room and end:
-            break
-        end = style.end() if style else end + 1
-    return text[:end]
-
-
-def _coloured(lines: list[str]) -> list[str]:
-    """Each line with its own colours: a pager forgets them at the end of a line."""
-    found, open_style = [], ""
-    for line in lines:
-        begun = open_style + line
-        if styles := _STYLE.findall(line):
-            open_style = "" if styles[-1] == _RESET else styles[-1]
-        found.append(begun + _RESET if open_style else begun)
-    return found
+            return text[:end]
+    return text
 
 
 def hang(line: str, limit: int) -> str:
@@ -120,19 +98,16 @@ def hang(line: str, limit: int) -> str:
 
 
 def say(text: str, to: TextIO | None = None) -> None:
-    """Print lines for a person, wrapped at the terminal's width, and at once. Into a pipe they are whole. A
-    word is not cut: it may be a path, to be copied.
-    """
+    """Print lines for a person, wrapped at the terminal's width, and at once. Into a pipe they are whole."""
     stream = sys.stdout if to is None else to
     limit = width(stream)
     for line in text.split("\n"):
-        for part in fold(line, limit, hang(line, limit) or "  ", cut=False):
+        for part in fold(line, limit, hang(line, limit) or "  "):
             print(part, file=stream)
     stream.flush()
 
 
 def show(lines: Iterable[str]) -> None:
-    """Write the lines to stdout as they are."""
     print("\n".join(lines))
 
 
@@ -225,7 +200,6 @@ class Progress:
         self._on = self._out.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(self, done: int, text: str) -> None:
-        """Draw it. ``text``: what is done now, or what came of it so far."""
         if self._on and self._total:
             full = BAR * done // self._total
             bar = "█" * full + "░" * (BAR - full)

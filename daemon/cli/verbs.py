@@ -51,7 +51,6 @@ BELOW: dict[str, tuple[str, ...]] = {
 """Verbs below a verb. Typed without it they do the same; the help lists them below it."""
 
 OLDER = {"case": ("dispute",), "backtest": ("judge", "--past")}
-"""Earlier spellings."""
 
 GROUPS = {
     "every day": ("status", "why", "history", "watch", "dashboard", "cost", "line", "off", "on"),

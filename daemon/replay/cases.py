@@ -195,8 +195,6 @@ def _text(found: Json, key: str) -> str:
 
 
 class Replayed(Struct, frozen=True):
-    """The result of judging a case, and its calls."""
-
     case: Case
     opinion: Opinion
     decision: Decision

@@ -73,7 +73,6 @@ class Result(Struct, frozen=True):
 
     @property
     def group(self) -> Group:
-        """Where it is counted."""
         match self.state:
             case "complete" | "unscored":
                 return self.state
@@ -117,7 +116,6 @@ def result_of(found: Prepared, host: str, decision: Decision, opinion: Opinion |
 
 
 def _happened(case: Case) -> tuple[str, ...]:
-    """The rows of evidence, the open ones first."""
     ordered = sorted(case.evidence.rows, key=lambda r: not r.open)
     return tuple(f"{'! ' if r.open else '  '}{r.text[:200]}" for r in ordered[:ROWS])
 
@@ -136,7 +134,6 @@ class Count(Struct):
     unpriced: int = 0
 
     def add(self, r: Result) -> None:
-        """One more."""
         self.stops += 1
         self.groups[r.group] += 1
         self.asks += r.asks
@@ -162,7 +159,6 @@ class Report(Struct):
     _days: set[date] = field(default_factory=set)
 
     def add(self, r: Result) -> None:
-        """One more stop."""
         self.total.add(r)
         self._sessions.add(hash((r.host, r.session)))
         self.hosts[r.host] += 1
@@ -177,20 +173,16 @@ class Report(Struct):
 
     @property
     def sessions(self) -> int:
-        """How many sessions had a stop."""
         return len(self._sessions)
 
     @property
     def days(self) -> int:
-        """On how many days there was a stop."""
         return len(self._days)
 
     def by_stops(self) -> list[tuple[str, Count]]:
-        """The projects, the busiest first."""
         return sorted(self.projects.items(), key=lambda item: (-item[1].stops, item[0]))
 
     def json(self) -> dict[str, object]:
-        """For scripts."""
         return {
             "judge": self.judge,
             "sessions": self.sessions,
@@ -232,13 +224,11 @@ class Precision(Struct, frozen=True):
 
     @property
     def proposes(self) -> Mode:
-        """``act`` where the interval allows it."""
         sure = self.share.of >= FEWEST and round(100 * self.share.low) >= TRUSTED
         return "act" if sure else "observe"
 
     @property
     def sentence(self) -> str:
-        """In words."""
         said = f"of {self.sent:,} that would have been sent"
         if not self.share.of:
             return f"{said}, none was looked at with an answer"
@@ -246,7 +236,6 @@ class Precision(Struct, frozen=True):
         return f"{said}, {self.share.hits} of {self.share.of} looked at were right: {low}–{high} %"  # noqa: RUF001
 
     def json(self) -> dict[str, object]:
-        """For scripts."""
         share = self.share
         known = {"looked_at": share.of, "right": share.hits, "unknown": self.unknown, "sent": self.sent}
         if not share.of:

@@ -25,7 +25,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("dashboard", epilog=EPILOG)
     parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
     parser.add_argument("--stop", action="store_true", help="close it")
@@ -33,7 +32,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the daemon for a link, and open it."""
     _, where = look(args)
     found = request(find_socket(where), "POST", "/v1/dashboard", {"stop": True} if args.stop else {})
     if args.json:

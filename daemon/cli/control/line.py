@@ -76,7 +76,6 @@ def at_once(argv: list[str]) -> bool:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     import argparse
 
     from ..settings import add_flags

@@ -31,7 +31,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("logs", epilog=EPILOG)
     parser.add_argument(
         "-n", "--lines", type=int, default=LINES, metavar="N", help=f"the last N lines ({LINES})"

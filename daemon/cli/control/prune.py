@@ -23,14 +23,12 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("prune", epilog=EPILOG)
     parser.add_argument("--yes", action="store_true", help="the clock is right: delete again after its jump")
     add_flags(parser, run, json="print it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show what is too old, and end a standstill."""
     _, where = look(args)
     found = request(find_socket(where), "POST", "/v1/prune", {"trust": args.yes})
     if args.json:

@@ -48,7 +48,6 @@ LEAVE_S = 1.0  # how long a thread may take to finish what it does when the daem
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("serve", epilog=EPILOG)
     parser.add_argument(
         "--log-file", action="store_true", help="log to the state folder, not to this terminal"

@@ -101,7 +101,6 @@ HELP = {
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("service", epilog=EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in HELP.items():

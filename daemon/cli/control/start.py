@@ -74,7 +74,6 @@ def _settings(status: Mapping[str, Any]) -> list[str]:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the three verbs."""
     parser = verbs.add_parser("start")
     parser.add_argument(
         "--from-shim", action="store_true", help="for hosts: exit after 30 minutes without a host"
@@ -128,7 +127,6 @@ def _start(args: argparse.Namespace) -> int:
 
 
 def _tell(running: dict[str, Any]) -> None:
-    """That it runs, and what it has from before."""
     say(f"reflectd runs already (pid {running['pid']})")
     found = outdated(running)
     for sentence in found:
@@ -189,7 +187,6 @@ def awaited(look: Callable[[], T | None], seconds: float, late: str) -> T:
 
 
 def status(socket: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """The daemon's status; None when none answers."""
     try:
         return request(socket, "GET", "/v1/status", timeout_s=timeout_s)
     except Unavailable:

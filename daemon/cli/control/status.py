@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 Row = tuple[str, str]
-"""A label and its text."""
 
 NOT_RUNNING = 3
 MINE = 3  # sessions of this project
@@ -53,12 +52,10 @@ DAY_MS = 86_400_000
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     add_flags(verbs.add_parser("status"), run, json="print status and all sessions as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 when a daemon answers, 3 when none does."""
     _, where = look(args)
     socket = find_socket(where)
     try:
@@ -91,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _silenced() -> Iterator[Row]:
-    """The reason why an agent that loads us runs none of our hooks."""
     for host in HOST.values():
         yield from (("SILENCED", plain(why)) for why in host.silenced(os.environ, Path.cwd()))
 
@@ -165,7 +161,6 @@ def faults(status: Json, now_ms: float) -> Iterator[Fault]:
 
 
 def _problems(status: Json, paint: Paint, now_ms: float) -> list[Row]:
-    """The faults, and the things that need the person."""
     rows = []
     for fault in faults(status, now_ms):
         text = short(fault.text, 400)
@@ -179,7 +174,6 @@ def _problems(status: Json, paint: Paint, now_ms: float) -> list[Row]:
 
 
 def _spent(status: Json) -> list[Row]:
-    """The costs of the last 24 hours with their limits."""
     spent, limits, asked = status["spent_today"], status["limits"], status["asked_today"]
     if status["providers"] == ["offline"]:
         return []
@@ -206,7 +200,6 @@ def _proof(status: Json) -> list[Row]:
 
 
 def _hosts(status: Json) -> list[Row]:
-    """The agents that are connected."""
     if not status["instances"]:
         return [("host", "none connected; start your agent, or see `reflectd setup --help`")]
     counts = Counter(HOSTS.get(i["host"], i["host"]) for i in status["instances"])

@@ -32,7 +32,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register both verbs."""
     for verb in ("on", "off"):
         parser = verbs.add_parser(verb, epilog=EPILOG.format(verb=verb))
         what = parser.add_mutually_exclusive_group()
@@ -42,7 +41,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Switch, and say what was done."""
     _, where = look(args)
     on = args.verb == "on"
     body: dict[str, Any] = {"on": on}

@@ -59,7 +59,6 @@ examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("judge", epilog=EPILOG)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a case, a session's file or id, `-`: stdin")
     parser.add_argument("--last", action="store_true", help="the newest session of this project")
@@ -74,7 +73,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge and print. The exit code says what the verdict is."""
     if args.past:
         from . import past
 
@@ -111,7 +109,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _one(args: argparse.Namespace, where: Paths) -> Loaded:
-    """The case of FILE, or of the newest session."""
     from ...files.cases import read_file
     from ...files.project import upward
     from ...replay.cases import load as load_case

@@ -89,7 +89,6 @@ class Ended(Exception):
 
 
 def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
-    """Read, judge, and show. The exit code."""
     _check(args)
     settings, where = look(args)
     since = int(time.time() * 1000) - args.days * DAY_MS if args.days else 0
@@ -104,7 +103,6 @@ def run(args: argparse.Namespace, templates: Callable[[str], Texts]) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Says whether the flags go together. Raises ``UserError``."""
     if args.days is not None and not 1 <= args.days <= 36_500:
         raise UserError("--days must be from 1 to 36500")
     if args.provider not in {None, RULES, *MODELS}:
@@ -290,7 +288,6 @@ class Past:
         self._problems: dict[str, str] = {}
 
     def scan(self) -> None:
-        """The rules judge each session."""
         progress, stops = Progress(len(self.sessions)), 0
         try:
             for n, s in enumerate(self.sessions):
@@ -318,11 +315,9 @@ class Past:
         return sorted(counted, key=lambda each: (each[2].at, each[1]))
 
     def problems(self) -> list[dict[str, str]]:
-        """The files that could not be read, and why."""
         return [{"file": name, "why": why} for name, why in sorted(self._problems.items())]
 
     def estimate(self, asker: Asker) -> Estimate:
-        """The stops left to ask, by the rules' results."""
         left = [r for _, mark, r in self.results(RULES) if r.asks and self._paid(asker.name, mark) is None]
         stops, tokens = len(left), sum(r.tokens for r in left)
         usd = estimate_usd(asker.name, asker.model, tokens * LOOKS, stops * LOOKS * TOKENS_OUT)
@@ -374,7 +369,6 @@ class Past:
         return 0
 
     def quality(self, judge: str) -> Precision:
-        """The person's answers on the feedbacks that would have been sent."""
         sent = [mark for _, mark, r in self.results(judge) if r.feedback]
         return precision(sent, self._answers(judge))
 

@@ -39,7 +39,6 @@ SEVERITIES: Final = ("BLOCKER", "HIGH", "MEDIUM", "LOW", "none")
 
 
 def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[str]:
-    """The whole report."""
     total = report.total
     head = f"{count(report.sessions, 'session')}, {count(total.stops, 'stop')}"
     found = paint.row("", f"{paint(head, 'bold')} in {count(files, 'file')}{_span(report)}", "  ")
@@ -56,7 +55,6 @@ def lines(report: Report, quality: Precision, files: int, paint: Paint) -> list[
 
 
 def _span(report: Report) -> str:
-    """From when to when, after a comma."""
     if not report.first:
         return ""
     first, last = (time.strftime("%Y-%m-%d", time.localtime(ms / 1000)) for ms in (report.first, report.last))
@@ -124,7 +122,6 @@ def _projects(report: Report, paint: Paint) -> list[str]:
 
 
 def _quality(quality: Precision, paint: Paint) -> list[str]:
-    """The person's own answers so far."""
     if quality.share.of or quality.unknown:
         return [
             *paint.row("", f"By your answers: {quality.sentence}.", "  "),
@@ -150,7 +147,6 @@ def proposal(quality: Precision) -> str:
 
 
 def shown(r: Result, number: str, paint: Paint) -> list[str]:
-    """One feedback, with what led to it."""
     title = paint(f"{number}  {r.severity}  {clock(r.at)}  {place(r.project)}", "bold")
     lines = ["", *paint.row("", title, "  ")]
     lines += _field("you asked", r.request, paint)

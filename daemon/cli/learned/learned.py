@@ -64,7 +64,6 @@ VERBS: Final = {"learned": "", "playbook": "point", "memory": "lesson"}
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the three verbs."""
     for verb, kind in VERBS.items():
         parser = verbs.add_parser(verb, epilog=EPILOG, bare="list")
         _actions(parser.add_subparsers(dest="what", metavar="WHAT"), kind)
@@ -116,7 +115,6 @@ class About(Struct, frozen=True):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> About:
-        """Raises ``UserError``."""
         settings, where = look(args)
         rules = rules_at(settings, where, args.dir)
         project, _ = config.load_project(settings, rules.project)
@@ -132,7 +130,6 @@ class About(Struct, frozen=True):
         return request(find_socket(self.where), "GET", f"/v1/features/{route}?{asked}")
 
     def post(self, route: str, body: Json) -> Json:
-        """Likewise, when something changes."""
         return request(find_socket(self.where), "POST", f"/v1/features/{route}", body)
 
     def ask_for_model(self) -> None:
@@ -149,7 +146,6 @@ class About(Struct, frozen=True):
         return set()
 
     def listing(self) -> list[Record]:
-        """Everything of this kind. Raises ``UserError``."""
         if self.kind in {"", "lesson"}:
             self.ask_for_model()
         with database(self.where) as db:

@@ -59,7 +59,6 @@ _WORD: Final = re.compile(r"\w+")  # a search, whose hits the person is asked ab
 
 
 def rules_of(args: argparse.Namespace) -> LearnedRules:
-    """The rules of the project that the arguments mean. Raises ``UserError``."""
     return rules_at(*look(args), args.dir)
 
 
@@ -129,13 +128,11 @@ class Outcome(Struct, frozen=True):
     ask: Proposal | None = None
 
     def object(self) -> Json:
-        """For a script."""
         undo = f"reflectd learned undo r{self.change}" if self.change else ""
         found = {"status": self.status, "text": self.text, "rule": self.rule, "file": self.file, "undo": undo}
         return {key: value for key, value in {**found, "told": list(self.told)}.items() if value}
 
     def line(self) -> str:
-        """For a person."""
         where = f" in {self.file}" if self.file else ""
         name = f" {self.rule}{where}" if self.rule else where
         return f"{self.status[:1].upper()}{self.status[1:]}{name}: {one_line(self.text)}"
@@ -185,13 +182,11 @@ def answers(p: Proposal) -> dict[str, tuple[Answer, str]]:
 
 
 def question(p: Proposal) -> Question:
-    """The question, byte for byte."""
     options = tuple((label, about) for label, (_, about) in answers(p).items())
     return Question("\n".join([*lines(p), f"(reflectd {p.token})"]), _HEADERS.get(p.kind, "Rule"), options)
 
 
 def lines(p: Proposal) -> list[str]:
-    """The lines that the person reads."""
     text, where = f'"{cut(p.text, TEXT_CHARS)}"', p.target or "no file"
     stands = [_shown(s) for s in p.stands[:STANDS]]
     if len(p.stands) > STANDS:
@@ -417,5 +412,4 @@ def _outcome(status: str, done: Done, text: str) -> Outcome:
 
 
 def now() -> int:
-    """Epoch ms."""
     return int(time.time() * 1000)

@@ -81,7 +81,6 @@ class InHost(Model):
         raise why
 
     def _request(self, method: str, route: str, body: Json | None = None, timeout_s: float = 10.0) -> Json:
-        """An answer of the daemon."""
         from ...client import request
         from ...paths import find_socket
 
@@ -90,7 +89,6 @@ class InHost(Model):
         return dict(request(find_socket(self.where), method, route, sent, timeout_s))
 
     def decisions(self) -> Decisions:
-        """On its rules."""
         return Decisions(self.rules, self, self.host)
 
     def ask(self, question: Question[T]) -> Answer[T]:

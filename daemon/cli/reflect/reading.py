@@ -66,8 +66,6 @@ SHOWN_BEFORE: Final = 120
 
 
 class Model(ABC):
-    """One that can be asked."""
-
     @abstractmethod
     def ask(self, question: Question[T]) -> Answer[T]:
         """Never raises for what a model does."""
@@ -127,7 +125,6 @@ class OwnModel(Model):
 
     @cached_property
     def _texts(self) -> Texts:
-        """The prompts that count in this project."""
         from ...api.asking import Asking, prompt_texts
 
         return prompt_texts(Asking(), str(self.project), self.state_dir)
@@ -165,7 +162,6 @@ class Scan:
     """A scan as it goes. ``read`` and ``unchanged``: numbers of sessions; ``messages``: of the person's."""
 
     def __init__(self, rules: LearnedRules) -> None:
-        """It goes on where the last one stopped."""
         self.rules, self.book = rules, rules.journal
         self.messages = self.read = self.unchanged = 0
         self._told: list[str] = []
@@ -177,7 +173,6 @@ class Scan:
 
     @property
     def told(self) -> list[str]:
-        """The lines that a person should know."""
         more = [f"{len(self._failed) - TOLD} more could not be read"] if len(self._failed) > TOLD else []
         return [*dict.fromkeys(self._told), *self._failed[:TOLD], *more]
 
@@ -213,7 +208,6 @@ class Scan:
             progress.clear()
 
     def line(self) -> str:
-        """A line for a person."""
         many = count(self.messages, "new message")
         return f"{count(self.read, 'session')} ({self.unchanged} unchanged), {many} of yours"
 
@@ -231,7 +225,6 @@ class Scan:
         }  # fmt: skip
 
     def _keep(self) -> None:
-        """Keep what was found so far."""
         self._told += self.book.keep(dict(self._found), cursors=dict(self._fresh)).told
         # only now: an interrupt before it leaves them for the next time
         self._found, self._fresh, self._kept = {}, {}, time.monotonic()
@@ -264,7 +257,6 @@ class Scan:
             progress.clear()
 
     def _file(self, path: Path) -> None:
-        """Read one file from where reading stopped."""
         cursor = Cursor.of(self._cursors.get(str(path)))
         if not path.is_file():
             return

@@ -31,7 +31,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb and its actions."""
     parser = verbs.add_parser("reflect", epilog=EPILOG, bare="review")
     what = parser.add_subparsers(dest="what", metavar="WHAT")
 

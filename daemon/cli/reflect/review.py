@@ -182,7 +182,6 @@ def _worded(decisions: Decisions, c: Candidate) -> Outcome | None:
 
 
 def _tell(outcome: Outcome) -> None:
-    """Say what became of a decision."""
     _print([outcome.line(), *(f"  {plain(told)}" for told in outcome.told)])
 
 

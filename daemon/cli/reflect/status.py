@@ -31,7 +31,6 @@ _ROW: Final = ("id", "text", "active", "file", "line", "learned", "archived", "r
 
 
 def status(args: argparse.Namespace) -> int:
-    """Show the journal."""
     rules = rules_of(args)
     look = rules.look()
     found = summary(rules.journal, look.journal)
@@ -90,7 +89,6 @@ def _shown(signal: Mapping[str, Any]) -> Json:
 
 
 def _pattern(signal: Mapping[str, Any], paint: Paint) -> list[str]:
-    """A signal for a person: what it asks for, how often, and what was said."""
     often = f"{count(signal['occurrences'], 'session')}, {signal['severity']}, {signal['type']}"
     lines = paint.row(f"  {short(signal['id'], 40)}  ", f"{plain(short(signal['content'], 300))} ({often})")
     for quote in signal.get("quotes", ()):
@@ -115,7 +113,6 @@ def worn_lines(look: Look, paint: Paint) -> list[str]:
 
 
 def history(args: argparse.Namespace) -> int:
-    """Show every rule and preference, active and archived."""
     rules = rules_of(args)
     look = rules.look()
     if args.json:
@@ -145,13 +142,11 @@ def history(args: argparse.Namespace) -> int:
 
 
 def _row_lines(row: Standing, look: Look, paint: Paint) -> list[str]:
-    """A rule for a person: its text, its place, and its story."""
     about = f"{row.where}, {facts(row, look.journal['signals'])}".removesuffix(", ")
     return paint.row(f"  {row.id}  ", f"{plain(row.text)} ({short(about, 600)})")
 
 
 def row_object(row: Standing, look: Look) -> Json:
-    """A rule for a script."""
     by = contradicting(row, look.journal["signals"])
     return {
         **{name: getattr(row, name) for name in _ROW},

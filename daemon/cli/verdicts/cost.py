@@ -35,7 +35,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("cost", epilog=EPILOG)
     parser.add_argument(
         "--days", type=int, default=7, metavar="N", help="the last N days, today included (7)"
@@ -48,7 +47,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the costs and print them."""
     settings, where = look(args)
     found = _gather(settings, where, args.session, since(args.days), args.by)
     if args.json:
@@ -107,7 +105,6 @@ def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str)
 
 
 def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
-    """The costs as lines for people, one for each group."""
     named = [{**g, "name": place(g["name"])} if args.by == "project" else g for g in found["groups"]]
     groups = [*named, {"name": "together", **found["sums"]}]
     what = f"session {short(args.session, 60)}, " if args.session else ""
@@ -129,7 +126,6 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
 
 
 def worked(agent: Json) -> str:
-    """The cost of the agent's own work, in a few words."""
     if not agent.get("tokens"):
         return "its host does not tell the cost"
     price = f"{agent['usd']:.4f} USD" if agent["usd"] is not None else "price unknown"

@@ -42,7 +42,6 @@ at it before you share it."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb with its actions."""
     parser = verbs.add_parser("dispute", epilog=EPILOG, bare=VERDICT, actions=("list", "remove", VERDICT))
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     text = "a verdict was wrong: keep its case with the right one (also without this word)"

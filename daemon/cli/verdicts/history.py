@@ -32,7 +32,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("history", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     where = parser.add_mutually_exclusive_group()
@@ -46,7 +45,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Gather what was judged and print it."""
     if not 1 <= args.limit <= MOST:
         raise UserError(f"--limit must be from 1 to {MOST}")
     begin = since(args.days) if args.days is not None else 0
@@ -90,7 +88,7 @@ def lines(found: Json, paint: Paint, width: int, *, everywhere: bool = False) ->
         of = f" of {short(listed[0]['session'], 120)}" if listed else place
         lists = "`reflectd history --all` lists all projects"
         more = f"; {lists if folder else '`reflectd setup` connects an agent'}"
-        return fold(f"nothing{of} was judged{begin}{more}", width, "  ", cut=False)
+        return fold(f"nothing{of} was judged{begin}{more}", width, "  ")
     counted = sum(len(s["rounds"]) for s in listed)
     title = f"{count(len(listed), 'session')}, {count(counted, 'round')}{begin}"
     text = [paint(_fit(f"{title}{place}", width), "bold")]
@@ -105,7 +103,6 @@ def lines(found: Json, paint: Paint, width: int, *, everywhere: bool = False) ->
 
 
 def _session(s: Json, paint: Paint, width: int, *, everywhere: bool) -> list[str]:
-    """One session: its name, its place where several are listed, and its rounds from old to new."""
     rounds: list[Json] = s["rounds"][::-1]
     day = _day(rounds[0]["timestamp"]) if rounds else ""
     name = short(s["session"], 120)
@@ -146,7 +143,6 @@ def _round(r: Json, paint: Paint, width: int, numbers: int, states: int) -> list
 
 
 def _gist(r: Json) -> str:
-    """The missing items, else the feedback or the reason."""
     missing = [str(m["item"]) for m in r.get("missing") or []]
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     return f"{missing[0]}{more}" if missing else gist(r)

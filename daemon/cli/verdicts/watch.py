@@ -51,7 +51,6 @@ long is killed; one that fails is reported, and watching goes on."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("watch", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     where = parser.add_mutually_exclusive_group()
@@ -165,7 +164,6 @@ def _entries(where: Paths, route: str, watched: str) -> Iterator[Json]:
 
 
 def _show(entry: Json, args: argparse.Namespace) -> None:
-    """Print an entry, and have the command run for it."""
     final = entry.get("kind") in TOLD
     if entry.get("dropped"):
         _say(f"{count(entry['dropped'], 'line')} lost: more came than could be read")
@@ -190,7 +188,6 @@ def told(entry: Json, paint: Paint, *, everywhere: bool = False) -> str:
 
 
 def _what(entry: Json, paint: Paint) -> str:
-    """The event in the session, in words."""
     if entry.get("kind") == "skip":
         guard, why = short(entry.get("guard", ""), 30), short(entry.get("reason", ""), 100)
         return paint(f"left alone: {guard}, {why}", "dim")

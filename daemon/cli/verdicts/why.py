@@ -55,7 +55,6 @@ EPILOG = """examples:
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the verb."""
     parser = verbs.add_parser("why", epilog=EPILOG)
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="(the beginning of) its id")
     parser.add_argument("--dir", metavar="DIR", help="the project of this folder (of the current one)")
@@ -65,7 +64,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Gather what is known and print it."""
     _, where = look(args)
     folder = here(where, args.dir)
     found = gather(where, args.session, folder, args.round)
@@ -118,7 +116,6 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
 
 
 def _guard(where: Paths, found: Json) -> Json | None:
-    """The last guard that said no, which only a running daemon knows."""
     from ...client import request
     from ...paths import find_socket
 
@@ -130,7 +127,6 @@ def _guard(where: Paths, found: Json) -> Json | None:
 
 
 def folder_of(found: Json) -> str:
-    """The folder of the session that is explained."""
     known = [found.get("session") or {}, *found["verdicts"]]
     return next((str(k["directory"]) for k in known if k.get("directory")), "")
 
@@ -300,7 +296,6 @@ def _judge(v: Json, paint: Paint) -> list[str]:
 
 
 def _next(found: Json, v: Json, paint: Paint) -> list[str]:
-    """The commands that a person may want now."""
     whole = short(v.get("session") or _object(found.get("session")).get("session") or "", 120)
     name = shlex.quote(whole[:PREFIX])
     number = f" --round {int(v['round'])}" if _number(v.get("round")) < found.get("rounds_total", 0) else ""
