@@ -191,13 +191,6 @@ class Report(Struct):
             "from": self.first,
             "to": self.last,
             "days": self.days,
-            "a_day": {
-                "stops": _a_day(self.total.stops, self.days),
-                "asks": _a_day(self.total.asks, self.days),
-                "calls": _a_day(self.total.calls, self.days),
-                "sent": _a_day(self.total.groups["sent"], self.days),
-                "usd": None if self.total.unpriced else _a_day(self.total.cost, self.days),
-            },
             "hosts": dict(sorted(self.hosts.items())),
             "projects": [{"project": name, **_object(c)} for name, c in self.by_stops()],
         }
@@ -207,10 +200,6 @@ def _object(c: Count) -> dict[str, object]:
     usd = None if c.unpriced else round(c.cost, 6)
     groups: dict[str, int] = {g: c.groups[g] for g in GROUPS}
     return {"stops": c.stops, **groups, "asks": c.asks, "calls": c.calls, "tokens": c.tokens, "usd": usd}
-
-
-def _a_day(number: float, days: int) -> float:
-    return round(number / days, 4) if days else 0.0
 
 
 class Precision(Struct, frozen=True):

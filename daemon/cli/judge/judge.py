@@ -52,9 +52,7 @@ examples:
   reflectd judge --last
   reflectd judge .reflection/ses_58c3f0d91ffe_1760000001000.json
   opencode export ses_58c3f0d91ffe | reflectd judge -
-  reflectd judge session.json --provider offline --json | jq .state
   reflectd judge --past --days 30
-  reflectd judge --past ~/exports --json
   reflectd judge --past --label"""
 
 

@@ -71,11 +71,9 @@ def newest(env: Mapping[str, str], folder: Path, templates: Callable[[str], Text
     found = [Path(entry.path) for entry in files_in(projects(env) / named(place) for place in folders)]
     found += codex.files_of(folders[-1], env)
     if not found:
-        above = f", and none of the folders above it up to {folders[-1]}" if len(folders) > 1 else ""
         raise UserError(
-            f"Claude Code has no session of {folder} in {projects(env)}{above}, "
-            f"nor has Codex in {codex.sessions(env)}. For one of opencode: `opencode export SESSION > FILE`, "
-            "then `reflectd judge FILE`"
+            f"there is no session of {folder} in {projects(env)}, nor in {codex.sessions(env)}. For one of "
+            "opencode: `opencode export SESSION > FILE`, then `reflectd judge FILE`"
         )
     skipped: list[str] = []
     for path in sorted(found, key=_changed, reverse=True):

@@ -94,7 +94,7 @@ def _add_lesson(args: argparse.Namespace, about: About) -> int:
     task, lesson = args.task.strip(), about.rules.check(args.text)
     if not task:
         raise UserError("say which task the lesson is about: --task TASK")
-    said = f"Problem: {args.problem or 'It went wrong before.'}\nLesson: {lesson}"
+    said = f"Problem: It went wrong before.\nLesson: {lesson}"
     body = {"directory": str(about.rules.project), "query": task, "reward": REWARD, "reflection": said}
     made = about.post("memory/add", body)["episode"]
     vouched = attended()

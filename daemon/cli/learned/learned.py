@@ -19,7 +19,6 @@ from ...client import request
 from ...core.errors import Unavailable, UserError
 from ...core.settings import Settings
 from ...learning.playbook.points import SECTION_SLUGS
-from ...learning.playbook.project_playbook import dumped
 from ...learning.records import KINDS, NOBODY, Learned, Record, named, report
 from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket
@@ -45,17 +44,11 @@ UNCHOSEN: Final = (
     "the newest task got no lesson: choosing one would have cost more than spend.learning_percent"
 )
 EPILOG: Final = """examples:
-  reflectd learned                     what agents are given, what waits for you, what they are not given
-  reflectd learned show pat-003        one of them: where it comes from, what became of it
+  reflectd learned                  what agents are given, what waits, what they are not given
   reflectd learned add "The tests hang without redis"
-  reflectd learned add --kind rule "Run the tests before you push"
   reflectd learned add --kind lesson --task "Migrate the database" "Stop the workers."
-  reflectd learned approve new-12      agents may be given it from now on
-  reflectd learned forget pat-003      agents are not given it any more, nor is it learned again
-  reflectd learned undo                the changes of files, newest first
-  reflectd learned undo p12            take one of them back
-  reflectd learned report              what the verdicts were with each point and lesson, and without
-  reflectd learned export > all.jsonl  all of it; `import` takes points and lessons over
+  reflectd learned approve new-12   agents may be given it from now on
+  reflectd learned undo p12         take a change of a file back
 
 `reflectd playbook` is the same list with points alone (`export` prints a playbook.json,
 `import` takes one in any form), `reflectd memory` with lessons alone."""
@@ -88,7 +81,6 @@ def _actions(what: argparse._SubParsersAction[argparse.ArgumentParser], kind: st
     one.add_argument("text", metavar="TEXT", help="one thought, in a sentence or two")
     one.add_argument("--section", choices=SECTION_SLUGS.values(), default="oth", help="of a point")
     one.add_argument("--task", default="", metavar="TASK", help="of a lesson: the task, as you would give it")
-    one.add_argument("--problem", default="", metavar="TEXT", help="of a lesson: what went wrong")
     one = change("approve", "let agents be given what waits: these, or all of it", "approve")
     one.add_argument("ids", nargs="*", metavar="ID", help="points, new ones (new-12) and lessons")
     one = change("forget", "no agent is given it any more, and it is not learned again", "forget")
@@ -305,7 +297,7 @@ def export(args: argparse.Namespace) -> int:
         found = about.rules.playbook.read()
         if found.problem:
             raise UserError(found.problem)
-        text = dumped(found.playbook).decode()
+        text = f"{json.dumps(found.playbook, indent=2)}\n"
     else:
         with database(about.where) as db:
             lessons = {e.id: e.as_json() for e in about.learned.episodes(db)}
@@ -317,11 +309,6 @@ def export(args: argparse.Namespace) -> int:
         if args.json:
             print_json({"project": about.learned.project, "records": lines})
             return 0
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)  # ASCII
-    sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    sys.stdout.write(text)  # ASCII
     return 0
-
-
-def visible_json(text: str) -> str:
-    """JSON in which a terminal obeys nothing: what is not ASCII as escapes."""
-    return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)

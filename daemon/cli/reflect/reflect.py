@@ -21,13 +21,11 @@ WHERE: Final = (
     "patterns. Nothing was read or changed"
 )
 EPILOG = """examples:
-  reflectd reflect                  read new sessions of this project, and decide on each pattern
-  reflectd reflect --json           the same for a script: reads new sessions, asks no model, decides nothing
-  reflectd reflect status           what is in the journal, and what is suggested
+  reflectd reflect          read new sessions of this project, and decide on each pattern
+  reflectd reflect --json   the same for a script: asks no model, decides nothing
   reflectd reflect learn "Run the tests before you push"
   reflectd reflect learn "Prefer short answers" --soft
-  reflectd reflect unlearn "rule about npm"
-  reflectd reflect history          every rule, active and archived"""
+  reflectd reflect unlearn rule-003"""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -31,9 +31,7 @@ VERDICT = "verdict"  # the action that is meant where none is named
 EPILOG = """examples:
   reflectd dispute --should-be done          the newest verdict here was wrong
   reflectd dispute ses_58c3f --round 2 --should-be not-done --why "it never ran"
-  reflectd dispute list
   reflectd dispute remove NAME               undo; the name is printed
-  reflectd judge NAME --provider offline     judge it by the rules of today
 
 A case is everything that one judgement looked at. The daemon keeps the last 200
 of a project in its .reflection folder; yours stay in your own folder. Secrets are

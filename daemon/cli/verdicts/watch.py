@@ -40,7 +40,6 @@ TOLD = frozenset({"verdict", "stuck"})
 EPILOG = """examples:
   reflectd watch                   verdicts on sessions of this project and below
   reflectd watch --all             everywhere; `reflectd history` has those from before
-  reflectd watch --verbose         also when judging starts, skipped turns and nudges
   reflectd watch --json | jq -r .feedback
   reflectd watch --exec 'jq -r .state | xargs notify-send'
 

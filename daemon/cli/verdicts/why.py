@@ -45,7 +45,6 @@ Json = dict[str, Any]
 MOST = 1_000_000
 SHOWN = 3  # missing items without --full
 PREFIX = 20  # characters of a session id in a command: enough to name it
-NAMES = 20
 WIDTH = 160  # characters of one text, before it is wrapped
 EPILOG = """examples:
   reflectd why                     the newest verdict of this project, else the newest of all
@@ -326,16 +325,6 @@ def _case(found: Json, paint: Paint) -> list[str]:
         if row.get("open"):
             name, text = paint(f"{name:14}", "yellow"), paint(text, "yellow")
         lines += paint.row(f"  {name:14}  ", text)
-    changed = _object(case.get("changed"))
-    if changed:
-        since = (
-            "since the task began" if changed.get("since_task") is True else "now, may be older than the task"
-        )
-        names = [str(name) for name in _list(changed.get("names"))]
-        more = int(_number(changed.get("more"))) + max(0, len(names) - NAMES)
-        listed = ", ".join(short(name, 80) for name in names[:NAMES]) or "nothing"
-        listed = f"changed {since}: {listed}{f' and {more} more' if more > 0 else ''}"
-        lines += paint.row(f"  {'git status':14}  ", listed)
     for i, each in enumerate(_list(found.get("prompts")), 1):
         prompt = _object(each)
         lines += ["", paint(f"Prompt {i} ({short(prompt.get('purpose', ''), 20)})", "bold")]

@@ -138,24 +138,6 @@ def test_why_reads_a_strange_file(box: Sandbox, text: str) -> None:
     assert reflectd(box, "why", "--full").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "said_of_it"),
-    [
-        ({"names": ["a\n"], "since_task": True, "more": 3}, "since the task began: a and 3 more\n"),
-        ({"names": [str(n) for n in range(25)], "since_task": False}, "older than the task: 0, 1, "),
-        ({"names": 7, "since_task": "x", "more": {}}, "may be older than the task: nothing\n"),
-    ],
-)
-def test_why_names_what_git_listed(box: Sandbox, changed: dict[str, object], said_of_it: str) -> None:
-    """The names in one line, and since when; without them the line is not there."""
-    case = {"version": 1, "case": {"session": "ses_x", "changed": changed}}
-    box.file(f".reflection/ses_x_{NOW}.json", json.dumps(case))
-    text = said(reflectd(box, "why", "--full"), 0, "  git status      changed ", said_of_it)
-    assert ("and 5 more" in text) is (len(str(changed["names"])) > 50)
-    box.file(f".reflection/ses_x_{NOW}.json", json.dumps({"version": 1, "case": {"changed": None}}))
-    assert "git status" not in said(reflectd(box, "why", "--full"), 0)
-
-
 def test_why_does_not_follow_what_is_no_file(box: Sandbox) -> None:
     """A pipe or a link in the place of a case file is not opened: it would hang, or show another file."""
     folder = box.project / ".reflection"
