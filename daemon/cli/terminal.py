@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from msgspec import Struct
 
@@ -192,7 +192,9 @@ TEXT: Final = 200
 
 
 class Progress:
-    """A bar, how many of all are done, and a few words. It never takes a second line."""
+    """A bar on a terminal, how many of all are done, and a few words. It never takes a second line, and is
+    gone at the end of the block.
+    """
 
     def __init__(self, total: int, stream: TextIO | None = None) -> None:
         self._out = stream or sys.stderr
@@ -208,8 +210,10 @@ class Progress:
             self._out.write(f"\r\x1b[K{beginning(line, room)}")
             self._out.flush()
 
-    def clear(self) -> None:
-        """Remove it, so that a line can be printed in its place."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._on:
             self._out.write("\r\x1b[K")
             self._out.flush()

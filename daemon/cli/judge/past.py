@@ -288,8 +288,8 @@ class Past:
         self._problems: dict[str, str] = {}
 
     def scan(self) -> None:
-        progress, stops = Progress(len(self.sessions)), 0
-        try:
+        stops = 0
+        with Progress(len(self.sessions)) as progress:
             for n, s in enumerate(self.sessions):
                 if n % EVERY == 0 or s.size > 1 << 20:
                     progress.show(n, f"{count(stops, 'stop')}; {s.name.rpartition('/')[2]}")
@@ -298,8 +298,6 @@ class Past:
                     stops += len(self._stops[s.name])
                 except Exception as e:  # noqa: BLE001 - a file that we fail to read must not cost the others
                     self._problems[s.name] = s.why(e)
-        finally:
-            progress.clear()
 
     def results(self, judge: str) -> list[tuple[Session, str, Result]]:
         """Session, mark and result of each stop that counts, in order of time. Of a stop and its copies in
@@ -327,7 +325,7 @@ class Past:
         """Session after session, until all are done or something ends it; at most so many calls as were
         agreed to. The exit code.
         """
-        progress, done, usd, left = Progress(len(self.sessions)), 0, 0.0, calls
+        done, usd, left = 0, 0.0, calls
 
         def ask(prompt: Prompt) -> Reply:
             nonlocal left
@@ -336,32 +334,29 @@ class Past:
             left -= 1
             return asker.ask(prompt)
 
-        over, by = False, self._judging.by(asker.name)
+        over, by, known = False, self._judging.by(asker.name), partial(self._opinion, asker.name)
         try:
-            for n, s in enumerate(self.sessions):
-                if not self._is_open(s, asker.name):
-                    continue
-                known = partial(self._opinion, asker.name)
-                try:
-                    for judged in self._judging.each(s, ask, known=known, since=self._since):
-                        if judged.result.at < self._since:
-                            continue
-                        opinion = _slim(judged.opinion) if judged.opinion is not None else ""
-                        raw = msgspec.Raw(_encode(judged.result))
-                        self._kept.add(Paid(asker.name, by, judged.mark, raw, opinion))
-                        done += judged.result.calls > 0
-                        usd += judged.result.cost or 0.0
-                        progress.show(n, f"{count(done, 'stop')} judged, {money(usd)}")
-                except _NotAgreedError:
-                    over = True
-                except (ReflectdError, OSError) as e:
-                    say(f"left out: {plain(s.name)}: {plain(s.why(e))}", sys.stderr)
+            with Progress(len(self.sessions)) as progress:
+                for n, s in enumerate(self.sessions):
+                    if not self._is_open(s, asker.name):
+                        continue
+                    try:
+                        for judged in self._judging.each(s, ask, known=known, since=self._since):
+                            if judged.result.at < self._since:
+                                continue
+                            opinion = _slim(judged.opinion) if judged.opinion is not None else ""
+                            raw = msgspec.Raw(_encode(judged.result))
+                            self._kept.add(Paid(asker.name, by, judged.mark, raw, opinion))
+                            done += judged.result.calls > 0
+                            usd += judged.result.cost or 0.0
+                            progress.show(n, f"{count(done, 'stop')} judged, {money(usd)}")
+                    except _NotAgreedError:
+                        over = True
+                    except (ReflectdError, OSError) as e:
+                        say(f"left out: {plain(s.name)}: {plain(s.why(e))}", sys.stderr)
         except Ended as e:
-            progress.clear()
             say(f"It ended early: {plain(e)}. Judged stops are kept; run it again to go on.")
             return 1
-        finally:
-            progress.clear()
         if over and calls:
             say(
                 "Some stops needed more calls than the estimate said and are left out. Run it again to go on."

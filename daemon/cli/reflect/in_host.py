@@ -157,8 +157,8 @@ def review(args: argparse.Namespace) -> int:
     """Read new sessions; print the patterns as questions, and the messages that no model read."""
     inside = InHost(args)
     scan = Scan(inside.rules)
-    scan.all(inside.where, quiet=True)
-    scan.have_read(inside, most=MOST_READ, quiet=True)
+    scan.all(inside.where)
+    scan.have_read(inside, most=MOST_READ)
     patterns = inside.decisions().patterns()
     inside.tell(patterns[:MOST], more=len(patterns[MOST:]), **scan.told_json())
     return 0

@@ -18,6 +18,7 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -176,25 +177,24 @@ class Scan:
         more = [f"{len(self._failed) - TOLD} more could not be read"] if len(self._failed) > TOLD else []
         return [*dict.fromkeys(self._told), *self._failed[:TOLD], *more]
 
-    def all(self, where: Paths, *, quiet: bool) -> bool:
-        """Read the project's sessions; ``quiet``: without a bar. Returns whether there is any. After Ctrl-C
+    def all(self, where: Paths) -> bool:
+        """Read the project's sessions. Returns whether there is any. After Ctrl-C
         what was read is kept and not read again.
         """
         project = self.book.project
         names = [entry.path for entry in files_in(folders_of(project, os.environ))]
         paths = [*map(Path, names), *codex.files_of(project, os.environ)]
         try:
-            self._files(paths, quiet=quiet)
-            return self._past(where, quiet=quiet) or bool(paths)
+            self._files(paths)
+            return self._past(where) or bool(paths)
         finally:
             self._keep()
 
-    def have_read(self, model: Model, *, most: int = 0, quiet: bool) -> None:
+    def have_read(self, model: Model, *, most: int = 0) -> None:
         """Have the messages read that wait, and count what they teach. ``most``: how many, 0 for all."""
         waiting = for_a_model(self.book.unread())
         parts = questions.batches(waiting[:most] if most else waiting)
-        progress = Progress(0 if quiet else len(parts))
-        try:
+        with Progress(len(parts)) as progress:
             for done, part in enumerate(parts):
                 progress.show(done, "asking")
                 stands = stands_in(self.rules)
@@ -204,8 +204,6 @@ class Scan:
                 if answer.why:
                     self._told.append(f"not all was read: {answer.why}")
                     return
-        finally:
-            progress.clear()
 
     def line(self) -> str:
         many = count(self.messages, "new message")
@@ -244,17 +242,14 @@ class Scan:
 
     # --- files -------------------------------------------------------------------------------------------
 
-    def _files(self, paths: list[Path], *, quiet: bool) -> None:
-        progress = Progress(0 if quiet else len(paths))
-        try:
+    def _files(self, paths: list[Path]) -> None:
+        with Progress(len(paths)) as progress:
             for done, path in enumerate(paths):
                 progress.show(done, path.name)
                 try:
                     self._file(path)
                 except (ReflectdError, OSError, RecursionError) as e:
                     self._failed.append(f"{path}: {str(e) or type(e).__name__}")
-        finally:
-            progress.clear()
 
     def _file(self, path: Path) -> None:
         cursor = Cursor.of(self._cursors.get(str(path)))
@@ -269,7 +264,7 @@ class Scan:
 
     # --- opencode's past sessions ------------------------------------------------------------------------
 
-    def _past(self, where: Paths, *, quiet: bool) -> bool:
+    def _past(self, where: Paths) -> bool:
         """Read new sessions of an opencode that is open in the project; False when there is none. One that
         fails half-way is told of, and asked again for the rest by the next scan. A session that can't be read
         is left out (I36).
@@ -283,22 +278,19 @@ class Scan:
             return False
         mark = self._cursors.get(CURSOR)
         known = mark[0] if isinstance(mark, list) and mark and isinstance(mark[0], str) else ""
-        progress = Progress(0 if quiet else 1)
+        pages = listed(find_socket(where), "/v1/features/rules/history", directory, known)
         try:
-            for sessions, after in listed(find_socket(where), "/v1/features/rules/history", directory, known):
-                for session in (each for each in sessions if isinstance(each, dict)):
-                    try:
-                        transcript = parse_transcript(session, is_ours=lambda _: True)
-                    except BadReply:
-                        continue
-                    for said in said_in_session(transcript):
-                        self._take(said, transcript.session)
-                self._goes_on(CURSOR, [after], len(sessions))
-                progress.show(0, f"opencode: {self.read} sessions")
+            with Progress(1) as progress:
+                for sessions, after in pages:
+                    for session in (each for each in sessions if isinstance(each, dict)):
+                        with suppress(BadReply):
+                            transcript = parse_transcript(session, is_ours=lambda _: True)
+                            for said in said_in_session(transcript):
+                                self._take(said, transcript.session)
+                    self._goes_on(CURSOR, [after], len(sessions))
+                    progress.show(0, f"opencode: {self.read} sessions")
         except Unavailable as e:
             self._failed.append(f"opencode's past sessions: {e}")
-        finally:
-            progress.clear()
         return True
 
 

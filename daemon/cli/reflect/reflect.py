@@ -94,7 +94,7 @@ def _review(args: argparse.Namespace) -> int:
         return review.review(args, where)
     rules = rules_of(args)
     scan, decisions = Scan(rules), Decisions(rules)
-    scan.all(where, quiet=True)
+    scan.all(where)
     print_json({
         "project": str(rules.project),
         "file": str(decisions.place.path) if decisions.place else "",

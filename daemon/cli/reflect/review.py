@@ -95,12 +95,12 @@ def review(args: argparse.Namespace, where: Paths) -> int:
     consent("a review")
     rules = rules_of(args)
     scan, model = Scan(rules), own_model(rules)
-    found = scan.all(where, quiet=False)
+    found = scan.all(where)
     waiting = for_a_model(rules.journal.unread())
     if model is not None and waiting:
         say(model.estimate(waiting, stands_in(rules)))
         if asked("Ask the model?", "no terminal"):
-            scan.have_read(model, quiet=False)
+            scan.have_read(model)
     _print([f"reflectd: {plain(line)}" for line in scan.told])
     say(f"Read {scan.line()}." if found else "No session of this project was found.")
     decisions = Decisions(rules, model)
