@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
 from ..config import load_project, project_command
-from ..core.errors import Unavailable, UserError
+from ..core.errors import UserError
 from ..core.proof import Known, in_words, some
 from ..files.prompts import TRUST_FILE, Trust, trusts_command
 from .render import Paint, clock, place, plain, print_json, short
-from .settings import add_action, database, here, load, look
+from .settings import add_action, database, here, load, look, running
 from .terminal import asked, attended, say, show
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..store.proofs import Command
 
 Json = dict[str, Any]
-STATUS_S = 2.0
 EPILOG = """examples:
   reflectd proof                   what may be run here, and what was run
   reflectd proof use 'make test'   the check of this project
@@ -69,7 +68,7 @@ def _gather(settings: Settings, where: Paths, named: str | None) -> Json:
     return {
         "directory": str(folder),
         "enabled": p.enabled,
-        "in_force": p.enabled and _in_force(where),
+        "in_force": p.enabled and "proof" in running(where).get("features", {"proof": 0}),
         "command": p.command,
         "where": p.where,
         "minutes_a_day": p.minutes_a_day,
@@ -89,18 +88,6 @@ def _gather(settings: Settings, where: Paths, named: str | None) -> Json:
         "runs": [{**e.proof.published, "tests": list(e.proof.tests), "at": e.proof.at} for e in ran],
         "problems": [problem for problem in problems if "proof." in problem],
     }
-
-
-def _in_force(where: Paths) -> bool:
-    """Says whether a running daemon has proof on; where none runs, the next one will have it."""
-    from ..client import request
-    from ..paths import find_socket
-
-    try:
-        status = request(find_socket(where), "GET", "/v1/status", timeout_s=STATUS_S)
-    except Unavailable:
-        return True
-    return "proof" in status.get("features", {})
 
 
 def _known(where: Paths, folder: Path) -> tuple[list[Command], list[Ended]]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from .. import config, paths
 from ..core.errors import BadReply, ReflectdError, UserError
@@ -119,15 +119,23 @@ def database(where: Paths) -> Iterator[ReadOnly | None]:
         raise UserError(str(e)) from e
 
 
+def unknown(session: str) -> UserError:
+    return UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
+
+
+def running(where: Paths) -> dict[str, Any]:
+    """The status of the daemon; empty when none answers."""
+    from ..client import request
+
+    with suppress(ReflectdError):
+        return request(paths.find_socket(where), "GET", "/v1/status", timeout_s=ASK_S)
+    return {}
+
+
 def here(where: Paths, folder: str | None = None) -> Path:
     """The project of ``folder``, of the current one when None. A running daemon is asked in which folders
     hosts work and which are off. Raises ``UserError``.
     """
-    from ..client import request
-
-    try:
-        status = request(paths.find_socket(where), "GET", "/v1/status", timeout_s=ASK_S)
-        known = {i["directory"] for i in status["instances"]} | set(status.get("off", ()))
-    except ReflectdError:
-        known = set[str]()
+    status = running(where)
+    known = {i["directory"] for i in status.get("instances", ())} | set(status.get("off", ()))
     return find_project(folder or ".", known)

@@ -213,10 +213,10 @@ def end(where: Paths) -> int | None:
 
     Raises ``Unavailable``.
     """
-    try:
-        pid = int(request(find_socket(where), "GET", "/v1/status")["pid"])
-    except Unavailable:
+    known = status(find_socket(where), 10.0)
+    if known is None:
         return None
+    pid = int(known["pid"])
     from ...server.listener import Lock
 
     lock = Lock(where.lock)

@@ -16,7 +16,7 @@ from ...client import request
 from ...core.errors import BadReply, Unavailable, UserError
 from ...paths import find_socket
 from ..render import count, print_json, short
-from ..settings import add_flags, here, look
+from ..settings import add_flags, here, look, unknown
 from ..terminal import say
 
 if TYPE_CHECKING:
@@ -134,5 +134,5 @@ def _known(sessions: Sessions, prefix: str) -> str:
     except BadReply as e:
         raise UserError(str(e)) from None
     if not found:
-        raise UserError(f"no session begins with {prefix!r}; `reflectd status` lists those that are known")
+        raise unknown(prefix)
     return found

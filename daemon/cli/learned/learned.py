@@ -24,7 +24,7 @@ from ...learning.rules.learned_rules import LearnedRules
 from ...paths import Paths, find_socket
 from ..reflect.decisions import rules_at
 from ..render import Paint, clock, place, plain, print_json, short
-from ..settings import add_action, database, later, look
+from ..settings import add_action, database, later, look, running
 from ..terminal import show
 
 if TYPE_CHECKING:
@@ -132,10 +132,8 @@ class About(Struct, frozen=True):
 
     def over_limit(self) -> set[str]:
         """The features whose last question would have cost too much, as far as a daemon knows."""
-        with suppress(Unavailable):
-            features = request(find_socket(self.where), "GET", "/v1/status")["features"].items()
-            return {name for name, told in features if told.get("over_limit")}
-        return set()
+        features = running(self.where).get("features", {})
+        return {name for name, told in features.items() if told.get("over_limit")}
 
     def listing(self) -> list[Record]:
         if self.kind in {"", "lesson"}:

@@ -36,6 +36,7 @@ from ...learning.rules import questions
 from ...learning.rules.candidates import candidate_of, for_a_model
 from ...learning.rules.candidates import said_in as said_in_session
 from ..render import count, money, plain
+from ..settings import running
 from ..terminal import Progress, attended, say
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ KEEP_S: Final = 5.0  # between two writes
 FOUND: Final = 5_000  # texts that are held at most
 PAGE_S: Final = 90.0  # a page of long sessions takes opencode seconds
 MOST_PAGES: Final = 100_000
-OPEN_S: Final = 5.0
 WAIT_S: Final = 30.0  # for what contradicts a rule: a person waits with a finger on the key
 CURSOR: Final = "opencode"  # among the cursors of files, whose names are paths
 TOLD: Final = 5  # files that could not be read, by name
@@ -309,13 +309,7 @@ def _shown(candidate: Candidate) -> Json:
 
 def open_folders(where: Paths) -> list[str]:
     """The folders in which an opencode is open, as that names them; none without a daemon."""
-    from ...client import request
-    from ...paths import find_socket
-
-    try:
-        instances = request(find_socket(where), "GET", "/v1/status", timeout_s=OPEN_S)["instances"]
-    except (ReflectdError, KeyError):
-        return []
+    instances = running(where).get("instances", ())
     return list(dict.fromkeys(i["directory"] for i in instances if i["host"] == "opencode"))
 
 

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from ...core.errors import UserError
 from ..render import Paint, count, dear, place, print_json, short
-from ..settings import NOTHING, add_flags, database, look
+from ..settings import NOTHING, add_flags, database, look, unknown
 from ..terminal import columns, show
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str)
             month = [to_builtins(m) for m in ledger.month(now)]
             known = bool(found.rows) or Sessions(db).peek(identity) is not None
     if session and not known:
-        raise UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
+        raise unknown(session)
     return {
         **report_object(found),
         "spent_24h": {"usd": spent[0], "unpriced_tokens": spent[1]},

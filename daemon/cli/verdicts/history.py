@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import UserError
 from ...core.words import OUTCOMES, state_name
 from ..render import Paint, count, print_json, severity, short
-from ..settings import NOTHING, add_flags, database, here, look
+from ..settings import NOTHING, add_flags, database, here, look, unknown
 from ..terminal import beginning, columns, fold, say, show
 from .cost import since
 from .why import gist
@@ -72,9 +72,7 @@ def _gather(where: Paths, session: str, folder: str, begin: int, limit: int) -> 
             page = History(db, where).page
             found = page(session=session, directory=folder, since=begin, limit=limit) or {}
     if not found or (session and db is None):
-        raise UserError(
-            f"no session begins with {session!r}; `reflectd history --all` lists those that were judged"
-        )
+        raise unknown(session)
     return found
 
 

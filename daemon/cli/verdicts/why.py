@@ -32,7 +32,7 @@ from ..render import (
     times,
     waiting,
 )
-from ..settings import NOTHING, add_flags, database, here, look
+from ..settings import NOTHING, add_flags, database, here, look, unknown
 from ..terminal import say, show
 from .cost import told, worked
 
@@ -102,7 +102,7 @@ def gather(where: Paths, session: str, folder: Path, number: int = 0) -> Json:
         found, elsewhere, cases = None, False, [str(path) for path in upward]
     if found is None:
         if session and not cases:
-            raise UserError(f"no session begins with {session!r}; `reflectd history --all` lists all")
+            raise unknown(session)
         found = {"session": None, "verdicts": [], "rounds_total": 0, "cases": cases}
     case = None
     for path in cases[:1]:
