@@ -190,12 +190,11 @@ class Daemon:
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
                 loop.add_signal_handler(number, self.stopping.set)
         assert runner.server is not None  # noqa: S101 - `setup` made it
-        accepting = listener.Accepting(sock, runner.server, self.world.health)
+        server = await listener.accept(sock, runner.server)
         try:
-            accepting.start()
             await self.run(ready)
         finally:
-            accepting.stop()
+            server.close()
             self.engine.instances.close()
             await runner.cleanup()
             if not self._lasting:
