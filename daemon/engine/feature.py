@@ -78,9 +78,8 @@ def route(
 
 class Page(Struct, frozen=True):
     """A page of the dashboard: ``/<name>``. ``read`` takes the query and gives data only, never markup, in
-    the form that ``engine/page`` makes. Pages of one name are shown as one, each feature's part below that of
-    the one before. A button posts to the feature's own ``POST`` route; the route may answer ``said``, for the
-    person.
+    the form that ``engine/page`` makes. A button posts to the feature's own ``POST`` route; the route may
+    answer ``said``, for the person.
     """
 
     name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
@@ -52,8 +52,6 @@ CORE: Final = (
     Shown("/health", "Health", "health.html", reads.health),
     Shown("/verdict/{session}/{round}", "", "verdict.html", verdict.read),
 )
-TAKEN: Final = frozenset({"/stream", "/enter", "/dispute", "/do", "/static", "/verdict"})
-"""Addresses that no page of a feature may have, besides those of ``CORE``."""
 
 
 class Pages:
@@ -77,7 +75,7 @@ class Pages:
 
     def add_to(self, app: web.Application) -> None:
         """Register the routes."""
-        shown = [*CORE, *self._of_features()]
+        shown = [*CORE, *(_of(*page) for page in self._source.features.pages())]
         self._menu = _keys([(page.path, page.title) for page in shown if page.title])
         for page in shown:
             app.router.add_route("GET", page.path, self._page(page))
@@ -87,17 +85,6 @@ class Pages:
         app.router.add_route("POST", "/dispute", self._guarded(self._dispute))
         app.router.add_route("POST", "/do/{feature}/{route}", self._guarded(self._do))
         app.router.add_route("*", "/{any:.*}", self._guarded(self._no_page))
-
-    def _of_features(self) -> list[Shown]:
-        taken = {page.path for page in CORE} | TAKEN
-        parts: dict[str, list[tuple[str, Page]]] = {}
-        for feature, page in self._source.features.pages():
-            path = f"/{page.name}"
-            if path in taken:
-                self._source.log.error("two pages of one name", feature=feature, page=page.name)
-                continue
-            parts.setdefault(path, []).append((feature, page))
-        return [Shown(path, of[0][1].title, "feature.html", _joined(of)) for path, of in parts.items()]
 
     def _page(self, page: Shown) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -229,14 +216,13 @@ class Pages:
         return self._error(status, why)
 
 
-def _joined(parts: Sequence[tuple[str, Page]]) -> Read:
-    """Reads a page of which several features have a part each, in their order."""
+def _of(feature: str, page: Page) -> Shown:
+    """The page of a feature."""
 
     async def read(_: Source, query: Mapping[str, str]) -> Mapping[str, Any]:
-        found = [sections(await page.read(query), feature) for feature, page in parts]
-        return {"sections": [section for part in found for section in part]}
+        return {"sections": sections(await page.read(query), feature)}
 
-    return read
+    return Shown(f"/{page.name}", page.title, "feature.html", read)
 
 
 def _html(text: str, status: int = 200) -> web.Response:

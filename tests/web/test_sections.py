@@ -16,18 +16,6 @@ from tests.support.features.toy import Toy
 from tests.web.browsing import Browser, Read
 
 
-class Clash(Feature):
-    """Wants an address that is taken."""
-
-    name = "clash"
-
-    def pages(self) -> Sequence[Page]:
-        async def read(_: object) -> dict[str, object]:
-            raise AssertionError("it is never shown")
-
-        return (Page("cost", "Mine", read), Page("stream", "Mine", read))
-
-
 class Failing(Feature):
     """Has a page with a bug."""
 
@@ -42,10 +30,10 @@ class Failing(Feature):
 
 @pytest.fixture
 async def toys(tmp_path: Path) -> AsyncIterator[tuple[ClientSession, str]]:
-    """A session with its cookie at a daemon with three features, and the address."""
+    """A session with its cookie at a daemon with two features, and the address."""
     where = paths.resolve({"HOME": str(tmp_path), "REFLECTD_SOCKET": "/tmp/none.sock"})
     settings = config.from_text('[judge]\nprovider = "offline"')
-    daemon = InProcess(settings, where, features=(Toy, Clash, Failing))
+    daemon = InProcess(settings, where, features=(Toy, Failing))
     browser = Browser.at(str((await daemon.site.open())["url"]))
     async with ClientSession(headers={"Origin": browser.origin}) as session:
         async with session.post(f"{browser.origin}/enter", json={"token": browser.token}) as answer:
@@ -93,7 +81,7 @@ async def test_what_a_feature_refuses(toys: tuple[ClientSession, str]) -> None:
 
 
 async def test_a_page_with_a_bug_harms_no_other(toys: tuple[ClientSession, str]) -> None:
-    """500 with a sentence; the address of another page is not taken over."""
+    """500 with a sentence; the others are shown."""
     session, origin = toys
     async with session.get(f"{origin}/failing") as answer:
         assert answer.status == 500
