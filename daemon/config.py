@@ -132,8 +132,6 @@ def from_text(
     try:
         leaves = list(_leaves(_parse(text)))
     except ValueError as error:
-        if left_out is None:
-            raise UserError(f"{name} is not valid TOML: {error}") from None
         problems.append(f"{name} is not valid TOML: {error}")
     given: list[_Given] = []
     for key, value in leaves:

@@ -57,11 +57,10 @@ CORE: Final = (
 class Pages:
     """Made when the dashboard is opened, and gone when it is closed."""
 
-    def __init__(self, source: Source, entry: Entry, watching: Callable[[int], None]) -> None:
-        """``watching``: told when a page begins (1) and ends (-1) to show live news."""
+    def __init__(self, source: Source, entry: Entry) -> None:
+        self.streams = 0  # how many pages show live news
         self._source = source
         self._entry = entry
-        self._watching = watching
         self._renderer = Renderer()
         self._static = {p.name: p.read_bytes() for p in (HERE / "static").iterdir() if p.suffix in _KINDS}
         self._posts: dict[tuple[str, str], Route] = {
@@ -71,7 +70,6 @@ class Pages:
         }
         self._menu: list[dict[str, str]] = []
         self._clicks: set[asyncio.Future[Any]] = set()
-        self._streams = 0
 
     def add_to(self, app: web.Application) -> None:
         """Register the routes."""
@@ -167,11 +165,10 @@ class Pages:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """``GET /stream``: a line for each thing that happens, and now and then one because time passes."""
-        if self._streams >= STREAMS:
+        if self.streams >= STREAMS:
             raise Unavailable(f"{STREAMS} pages show what happens now already")
         entries = self._source.status.stream.entries(heartbeat_s=HEARTBEAT_S)
-        self._streams += 1
-        self._watching(1)
+        self.streams += 1
         try:
             await anext(entries)  # refused before the answer begins
             response = web.StreamResponse(headers={"content-type": "text/event-stream"})
@@ -182,8 +179,7 @@ class Pages:
                     told = {"kind": "time"} if entry is None else {k: entry[k] for k in ("kind", "session")}
                     await response.write(f"data: {json.dumps(told)}\n\n".encode())
         finally:
-            self._streams -= 1
-            self._watching(-1)
+            self.streams -= 1
             await entries.aclose()  # type: ignore[attr-defined]
         return response
 

@@ -19,6 +19,7 @@ from .entry import HOST, Entry, with_headers
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from .pages import Pages
     from .reads import Source
 
 MOST: Final = 64
@@ -80,7 +81,7 @@ class Site:
         self._entry: Entry | None = None
         self._used = source.clock.monotonic()
         self._server: asyncio.Server | None = None
-        self._streams = 0
+        self._pages: Pages | None = None
 
     @property
     def is_open(self) -> bool:
@@ -117,7 +118,7 @@ class Site:
 
     def sweep(self) -> None:
         """Call it now and then: a site that nobody looks at ends. A page that is seen counts as looked at."""
-        if self._streams:
+        if self._pages is not None and self._pages.streams:
             self._used = self.source.clock.monotonic()
         elif self.is_open and self._idle():
             self._spawn(self._end(), "dashboard")
@@ -139,10 +140,10 @@ class Site:
         except OSError as e:
             raise Unavailable(f"no port for the dashboard: {e.strerror}") from e
         entry = Entry(sock.getsockname()[1], self.source.clock)
-        pages = Pages(self.source, entry, self._watching)
+        self._pages = Pages(self.source, entry)
         app = web.Application(client_max_size=BODY_BYTES, middlewares=[self._guard(entry)])
         app.on_response_prepare.append(with_headers)
-        pages.add_to(app)
+        self._pages.add_to(app)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         try:
             await runner.setup()
@@ -156,11 +157,6 @@ class Site:
         self._runner = runner
         self.source.log.info("the dashboard is open", address=entry.origin)
         return entry
-
-    def _watching(self, more: int) -> None:
-        """One page more, or less, shows live news."""
-        self._streams += more
-        self._used = self.source.clock.monotonic()
 
     def _guard(self, entry: Entry) -> Any:  # noqa: ANN401 - aiohttp's type of a middleware is generic
         @web.middleware
