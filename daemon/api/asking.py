@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from logging import ERROR, WARNING
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -113,7 +114,14 @@ class Asking(Struct):
 
         providers = self.providers()
         clock = self.clock or SystemClock()
-        calls = Calls(providers, clock, _logger(), self.made.append, sleep=self.sleep, random=self.random)
+        calls = Calls(
+            providers,
+            clock,
+            _logger(ERROR if self.judges else WARNING),
+            self.made.append,
+            sleep=self.sleep,
+            random=self.random,
+        )
         limits = Limits()
 
         async def ask(prompt: Prompt, left_s: float) -> Reply:
@@ -159,13 +167,13 @@ class Asking(Struct):
         return tuple(found)
 
 
-def _logger() -> Logger:
+def _logger(level: int) -> Logger:
     """A logger that writes to stderr, whatever the program that uses the library does with its stdout."""
     import structlog
 
     found: Logger = structlog.wrap_logger(
         structlog.PrintLogger(sys.stderr),
         processors=[structlog.processors.add_log_level, structlog.processors.LogfmtRenderer()],
-        wrapper_class=structlog.make_filtering_bound_logger(30),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
     )
     return found

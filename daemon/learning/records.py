@@ -24,7 +24,7 @@ from .playbook.points import each, harms
 from .playbook.project_playbook import OwnWords, never_again, take_back, vouch
 from .revisions import undone
 from .rules.journal import due
-from .rules.places import vouched_for
+from .rules.places import AGENTS, vouched_for
 from .rules.standing import WORKSHOP, facts
 from .texts import refusal
 
@@ -180,7 +180,8 @@ class Learned:
         if not row.active:
             return "", "you took it back"
         if not row.soft:
-            return f"agents read {row.file} themselves", ""
+            who = "opencode and Codex" if row.file == AGENTS else "Claude Code and opencode"
+            return f"{who} read {row.file} themselves", ""
         if row.file == WORKSHOP:
             return "Workshop gives it", ""
         if why := self.off["preference"] or refusal(row.text):

@@ -65,7 +65,7 @@ def cost_lines(width: int) -> list[str]:
 
 def learned_lines(width: int) -> list[str]:
     """Each kind in use, something that waits, something that no agent is given, something taken back."""
-    rule, read = "Run the tests before you push", "agents read CLAUDE.md themselves"
+    rule, read = "Run the tests before you push", "Claude Code and opencode read CLAUDE.md themselves"
     records = [
         Record("rule-001", "rule", "in use", rule, read, "", "learned 2025-11-20", "CLAUDE.md:12"),
         Record("sig-20251127-001", "rule", "waiting", "Use bun", "", "`reflectd reflect`", "3 sessions"),

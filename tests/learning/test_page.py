@@ -125,7 +125,8 @@ async def test_four_columns_at_most(site: Site) -> None:
         [f"{1:032x}"[:12], '"task 1" → Start the database first, number 1.', "used once, helped 0"],
     ]
     assert (
-        cells(found[IN_USE])[0][3] == f"agents read CLAUDE.md themselves. learned {site.rules.journal.day()}"
+        cells(found[IN_USE])[0][3]
+        == f"Claude Code and opencode read CLAUDE.md themselves. learned {site.rules.journal.day()}"
     )
     assert (KEPT in found, BACK in found) == (False, False)
 

@@ -249,7 +249,8 @@ def _learning(status: Json) -> list[Row]:
     book, memory = (status.get("features", {}).get(name) or {} for name in ("playbook", "memory"))
     if not (book or memory):
         return []
-    if book and not book["hosts"]:
+    connected = {i["host"] for i in status["instances"]}
+    if book and (not book["hosts"] or (connected and connected.isdisjoint(book["hosts"]))):
         return [("learns", "nothing: no model is set up, and the rules can't learn")]
     found = {**book, "lessons_waiting": memory.get("unproven", 0)}
     said = [

@@ -7,6 +7,7 @@ Lists, reports and exports change nothing. They read files and the database, and
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ from ...paths import Paths, find_socket
 from ..reflect.decisions import rules_at
 from ..render import Paint, clock, place, plain, print_json, short
 from ..settings import add_action, database, later, look, running
+from ..setup.learning import is_by_rules
 from ..terminal import show
 
 if TYPE_CHECKING:
@@ -187,7 +189,9 @@ def _nothing(about: About, hidden: int) -> str:
     learns = about.settings.memory.enabled if about.kind == "lesson" else about.settings.playbook.enabled
     if learns or (about.kind == "" and about.settings.memory.enabled):
         comes = "a session is looked back on when it is over, or after an hour of silence"
-        if about.over_limit():
+        if is_by_rules(about.settings, os.environ):
+            comes = "only the fixed rules judge here, and they can't learn: `reflectd setup` names a model"
+        elif about.over_limit():
             comes = "looking back waits: it costs at most spend.learning_percent of what judging cost"
     else:
         comes = "`reflectd setup --learning on` lets it learn"

@@ -257,6 +257,15 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
 
 
+def _host_here(rules: LearnedRules) -> str:
+    """On a terminal: a connected agent that reads AGENTS.md, if none is connected that reads CLAUDE.md."""
+    from ...learning.rules.places import READ_AGENTS
+    from ..setup.agents import HOST
+
+    connected = {name for name, host in HOST.items() if host.loads(rules.env, rules.project)}
+    return min(connected, default="") if connected <= READ_AGENTS else ""
+
+
 # --- the decisions -------------------------------------------------------------------------------------
 
 
@@ -273,7 +282,7 @@ class Decisions:
         self.place: Place | None = None
         self.no_place = ""
         try:
-            self.place = rules.place(host=host)
+            self.place = rules.place(host=host or _host_here(rules))
         except UserError as error:
             self.no_place = str(error)
 

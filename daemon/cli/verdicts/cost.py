@@ -75,12 +75,14 @@ def _cost(sums: Json) -> str:
 
 
 def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str) -> Json:
+    from ...core.guards import Spent
     from ...engine.history import report_object
     from ...store.ledger import By, Ledger, Report, Sums, Work, report
     from ...store.sessions import Sessions
 
     group: By | None = next((b for b in get_args(By) if b == by), None)
     found, spent, asked, month = Report((), Sums(), Work()), (0.0, 0), (0.0, 0), []
+    judged = learned = Spent()
     known = False
     with database(where) as db:
         if db is not None:
@@ -91,6 +93,8 @@ def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str)
                 (s.today, s.tokens)
                 for s in (ledger.spent("", now - DAY_S * 1000, account) for account in ("judging", "asked"))
             )
+            week = now - 7 * DAY_S * 1000
+            judged, learned = (ledger.spent("", week, account) for account in ("judging", "learning"))
             month = [to_builtins(m) for m in ledger.month(now)]
             known = bool(found.rows) or Sessions(db).peek(identity) is not None
     if session and not known:
@@ -99,6 +103,12 @@ def _gather(settings: Settings, where: Paths, session: str, begin: int, by: str)
         **report_object(found),
         "spent_24h": {"usd": spent[0], "unpriced_tokens": spent[1]},
         "asked_24h": {"usd": asked[0], "unpriced_tokens": asked[1]},
+        "learning_7d": {
+            "usd": learned.today,
+            "tokens": learned.all_tokens,
+            "of_usd": judged.today * settings.spend.learning_percent / 100,
+            "of_tokens": judged.all_tokens * settings.spend.learning_percent // 100,
+        },
         "month": month,
         "limits": to_builtins(settings.spend),
     }
@@ -121,7 +131,11 @@ def lines(found: Json, args: argparse.Namespace, paint: Paint) -> list[str]:
     if found["agent"]["tokens"]:
         shown += paint.row("the agent      ", f"{worked(found['agent'])}, for the tasks that were judged")
     sums = found["spent_24h"], found["asked_24h"]
-    last = [*_spent(*sums, found["limits"], paint), *_month(found["month"], paint)]
+    last = [
+        *_spent(*sums, found["limits"], paint),
+        *_learned(found["learning_7d"], paint),
+        *_month(found["month"], paint),
+    ]
     return [f"Cost of judging: {what}{when}", *shown, *last]
 
 
@@ -141,6 +155,16 @@ def _spent(spent: Json, asked: Json, limits: Json, paint: Paint) -> list[str]:
         *(paint.row("asked for      ", _asked(asked)) if any(asked.values()) else []),
         f"one session    at most {limits['cents_per_session'] / 100:.2f} USD",
     ]
+
+
+def _learned(learned: Json, paint: Paint) -> list[str]:
+    """The cost of learning, and its limit, which grows with what judging costs."""
+    if not learned["tokens"]:
+        return []
+    said = f"{learned['tokens']:,} of at most {learned['of_tokens']:,} tokens"
+    if learned["of_usd"]:
+        said = f"{learned['usd']:.4f} of at most {learned['of_usd']:.4f} USD"
+    return paint.row("learning       ", f"{said} in 7 days, besides judging")
 
 
 def _month(months: list[Json], paint: Paint) -> list[str]:

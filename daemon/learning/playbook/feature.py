@@ -118,6 +118,7 @@ class Playbook(Feature):
         super().__init__(parts)
         self._world, self._asking, self._jobs = parts.world, parts.asking, parts.jobs
         self.waits = ""  # why, when it last could not ask
+        self._logged = ""  # the same, as the log has it
         self._read: OrderedDict[str, Sequence[Offer]] = OrderedDict()
 
     # --- what was judged here -------------------------------------------------------------------------------
@@ -335,13 +336,15 @@ class Playbook(Feature):
 
     async def _wait(self, job: Job, why: str) -> None:
         """Try again in an hour, or when a session begins in the project. The cases lapse after seven days."""
-        self._world.log.info("learning waits", session=job.key, why=why)
-        self.waits = why
+        if why != self._logged:  # each session that waits says the same
+            self._world.log.info("learning waits", session=job.key, why=why)
+        self.waits = self._logged = why
         due = self._world.clock.now_ms() + LATER_MS
         await self._jobs.keep(job, cursor=f"{WAITS}{job.cursor.removeprefix(WAITS)}", due_ms=due)
 
     async def _done(self, job: Job, *statements: Statement) -> None:
         """The stretch is over. Turns that were judged meanwhile begin the next one."""
+        self._logged = ""
         due = self._world.clock.now_ms() + IDLE_MS
         again = tables.look_again(LEARN, job.key, LANE, due, _encode(job.body))
         await self._jobs.finish(job, *statements, again)

@@ -59,6 +59,7 @@ def test_status_says_what_learning_waits_for() -> None:
     assert "learns" not in said()
     assert "nothing yet" in said(playbook={"hosts": ["opencode"]})
     assert "no model is set up" in said(playbook={"hosts": []})
+    assert "no model is set up" in said(playbook={"hosts": ["an agent that is not connected"]})
     full = {"hosts": ["opencode"], "cases_waiting": 2, "texts_waiting": 1, "lapsed": 3, "over_limit": True}
     text = " ".join(said(playbook=full).split())
     assert "learns 2 turns to look back on, 1 text to be confirmed" in text

@@ -114,7 +114,8 @@ def test_everything_is_in_one_list(box: Sandbox) -> None:
         text, found = run(box, "learned", **ON), records(box, **ON)
         lesson = next(r for r in found.values() if r["kind"] == "lesson")
         order = [
-            "rules: what you want", "agents read CLAUDE.md themselves:", "rule-001 Use bun CLAUDE.md:",
+            "rules: what you want", "Claude Code and opencode read CLAUDE.md themselves:",
+            "rule-001 Use bun CLAUDE.md:",
             "preferences: what you like", "rule-002 Prefer short answers .claude/memory/preferences.md:",
             "points: what works here", "oth-001 Use pathlib.",
             "lessons: what to do differently", "chooses it:", f'{lesson["id"]} "{TASK}" → {LESSON}',
@@ -205,6 +206,16 @@ def test_a_task_that_got_no_lesson_for_want_of_money_says_so(box: Sandbox) -> No
         assert json.loads(send(box.socket, "POST", "/v1/ask", question).body)["text"] == ""
         wait_until(lambda: unchosen in run(box, "learned", **env), "the reason in the list")
         assert "the newest task got no lesson" in run(box, "status", **env)
+
+
+def test_where_the_rules_judge_nothing_is_promised(box: Sandbox) -> None:
+    """They can't learn, so no look back comes, whatever the settings of learning say."""
+    said(reflectd(box, "setup", "codex", "--yes", "--learning", "on"), 0)
+    assert "only the fixed rules judge here, and they can't learn" in run(box, "learned")
+    key = box.file("key", "k")
+    key.chmod(0o600)
+    env = {"REFLECTD_JUDGE_CODEX": "openai", "REFLECTD_OPENAI_KEY_FILE": str(key)}
+    assert "a session is looked back on when it is over" in run(box, "learned", **env)
 
 
 def test_a_hostile_text_moves_no_cursor(box: Sandbox) -> None:

@@ -88,6 +88,21 @@ def test_forged_consent_is_refused(box: Sandbox, args: list[str], question: str)
     assert (rules(box), journal(box)) == (before, journal_before)
 
 
+def test_a_rule_goes_to_a_file_that_a_connected_agent_reads(box: Sandbox) -> None:
+    """Codex reads AGENTS.md alone; Claude Code beside it reads CLAUDE.md, which counts otherwise too."""
+
+    def file() -> str:
+        shown = json.loads(said(reflectd(box, "reflect", "learn", "Use bun", "--json"), 0))
+        (asks,) = shown["ask"]
+        return str(asks["target"])
+
+    assert file() == "CLAUDE.md"
+    said(reflectd(box, "setup", "codex", "--yes"), 0)
+    assert file() == "AGENTS.md"
+    said(reflectd(box, "setup", "claude-code", "--yes"), 0)
+    assert file() == "CLAUDE.md"
+
+
 @pytest.mark.full("a pseudo-terminal is driven")
 def test_a_no_changes_nothing(box: Sandbox) -> None:
     """Of any change; on a terminal too ``--json`` only shows."""

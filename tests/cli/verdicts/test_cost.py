@@ -98,6 +98,7 @@ def test_what_a_person_asked_for_is_shown_apart(box: Sandbox) -> None:
     costs = {g["name"]: g["cost"] for g in by_daemon["groups"]}
     assert costs == {"judging": pytest.approx(0.015), "asked": 0.02}
     assert by_daemon["asked_24h"] == {"usd": 0.02, "unpriced_tokens": 0}
+    assert by_daemon["learning_7d"]["of_usd"] == pytest.approx(0.0075)
     assert cost(box, "--by", "account") == by_daemon
 
 
