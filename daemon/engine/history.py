@@ -197,9 +197,5 @@ def report_object(report: ledger.Report) -> Json:
         "rows": [to_builtins(row) for row in report.rows],
         "sums": to_builtins(report.sums),
         "agent": to_builtins(report.agent),
-        "groups": group_objects(report.groups),
+        "groups": [{"name": name, **to_builtins(sums)} for name, sums in report.groups],
     }
-
-
-def group_objects(groups: Sequence[ledger.Group]) -> list[Json]:
-    return [{"name": name, **to_builtins(sums)} for name, sums in groups]

@@ -18,18 +18,17 @@ from ..core.policy import Judging, in_force
 from ..paths import MODULE, Paths
 from ..store import ledger
 from ..store.readonly import ReadOnly
-from .history import History, group_objects, report_object, session_object, verdict_rows
+from .history import History, report_object, session_object, verdict_rows
 from .jobs import standstills
 from .world import DAY_MS, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ..core.session import Session
     from ..core.settings import Settings
     from ..keys import Keys
-    from ..store.ledger import By
     from .engine import Engine
     from .hosts.host import Instance
     from .upgrade import Upgrade
@@ -223,18 +222,10 @@ class StatusReport:
     async def ledger(
         self, session: str, since: int, limit: int, by: ledger.By | None, *, work: bool = True
     ) -> dict[str, Any]:
-        """``GET /v1/ledger``; see ``ledger.report``."""
+        """See ``ledger.report``."""
         identity = session and (self._world.sessions.only(session) or session)
         read = partial(ledger.report, session=identity, since=since, limit=limit, by=by, work=work)
         return report_object(await asyncio.to_thread(self._reading, read))
-
-    async def groups(self, since: int, limit: int, by: Sequence[By]) -> dict[str, list[dict[str, Any]]]:
-        """Several groupings of the ledger since then (epoch ms), each by its name."""
-
-        def read(db: ReadOnly) -> dict[str, list[dict[str, Any]]]:
-            return {one: group_objects(ledger.groups(db, one, since=since, limit=limit)) for one in by}
-
-        return await asyncio.to_thread(self._reading, read)
 
     def verdicts(self, session: str, limit: int) -> list[dict[str, Any]]:
         return verdict_rows(self._world.db, session, limit)

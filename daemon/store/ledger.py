@@ -163,11 +163,6 @@ def report(
     )
 
 
-def groups(db: Reads, by: By, *, since: int, limit: int) -> tuple[Group, ...]:
-    """Only the groups of ``report``: cheaper, where several groupings stand side by side."""
-    return _grouped(db, by, "at >= ?", (since,), limit)
-
-
 def _grouped(db: Reads, by: By, where: str, parameters: tuple[object, ...], limit: int) -> tuple[Group, ...]:
     others = _others(db, _GROUPS[by], where, parameters)
     order = "1 DESC" if by == "day" else "total(cost) DESC, total(input + output) DESC, 2 DESC, 1"

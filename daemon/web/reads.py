@@ -219,10 +219,10 @@ async def cost(source: Source, _: Mapping[str, str]) -> Json:
     today = moment.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     days = [(today - timedelta(days=n)).date().isoformat() for n in reversed(range(DAYS))]
     since = int((today - timedelta(days=DAYS - 1)).astimezone().timestamp() * 1000)
-    of_today, by_day, groups = await asyncio.gather(
+    of_today, by_day, *tables = await asyncio.gather(
         source.status.ledger("", int(today.astimezone().timestamp() * 1000), 1, None),
         source.status.ledger("", since, GROUPS, "day"),
-        source.status.groups(since, GROUPS, [by for by, _ in TABLES]),
+        *(source.status.ledger("", since, GROUPS, by, work=False) for by, _ in TABLES),
     )
     amounts = {g["name"]: g for g in by_day["groups"]}
     pace = sum(amounts[day]["cost"] or 0 for day in days[-PACE_DAYS:] if day in amounts) / PACE_DAYS
@@ -246,7 +246,10 @@ async def cost(source: Source, _: Mapping[str, str]) -> Json:
             for day in reversed(days)
             if day in amounts
         ],
-        "tables": [{"title": title, "by": by, "groups": groups[by]} for by, title in TABLES],
+        "tables": [
+            {"title": title, "by": by, "groups": table["groups"]}
+            for (by, title), table in zip(TABLES, tables, strict=True)
+        ],
     }
 
 
