@@ -22,9 +22,7 @@ from daemon.learning.lessons.episodes import Episode
 from daemon.learning.lessons.repositories import project_of
 from daemon.learning.lessons.store import Episodes
 from daemon.learning.playbook.project_playbook import dumped
-from daemon.learning.revisions import digest
 from daemon.learning.rules.learned_rules import LearnedRules
-from daemon.learning.texts import Origin
 from daemon.store.db import Database
 from harness.browser import Browser
 from harness.machine.reflectd import Daemon, call
@@ -252,7 +250,7 @@ def _learned_before(project: Path, state: Path) -> None:
     """What the person and agents taught about one project: made up."""
     rules = LearnedRules(project, state, SystemClock())
     for text in ("Write commit messages in English", "Run make check before you say that it is done"):
-        rules.learn(text, rules.place(), digest(rules.place().read()))
+        rules.learn(text)
 
     with rules.journal.change() as draft:
         draft.journal["signals"].append({
@@ -276,8 +274,8 @@ async def _waits_for_a_word(project: Path, state: Path) -> None:
     clock = SystemClock()
     db = Database(state / "reflectd.sqlite3", clock.now_ms)
     text = "Links to other pages of the manual have no file ending."
-    origin = Origin("curator", "ses_help", why="make check failed until the endings were gone")
-    row = tables.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), origin)
+    why = "make check failed until the endings were gone"
+    row = tables.quarantine(str(project), "PROJECT CONTEXT", text, "ses_help", clock.now_ms(), why)
     await db.commit(row)
     where = project_of(str(project))
     lesson = (
