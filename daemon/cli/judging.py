@@ -7,7 +7,9 @@ daemon's own judges are in its status.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
+from ..core.fast import LOCAL_HOSTS
 from ..core.words import HOSTS, PROVIDERS
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ def cost(judging: Judging, settings: Settings) -> str:
     """The most that a day of judging may cost, to follow ``who_judges``; empty where no model is asked."""
     if judging.asked in {(), ("offline",)}:
         return ""
+    if judging.asked[0] == "openai" and urlsplit(settings.openai.base_url).hostname in LOCAL_HOSTS:
+        return f", on this machine: at most {settings.spend.tokens_per_day:,} tokens a day (`reflectd cost`)"
     return f", at most {settings.spend.cents_per_day / 100:.2f} USD a day (`reflectd cost`)"
 
 

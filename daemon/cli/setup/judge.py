@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ... import config, paths
 from ...core.errors import UserError
+from ...core.fast import LOCAL_HOSTS
 from ...core.words import HOSTS
 from ...keys import VARIABLES, Keys, load_keys
 from ..judging import found, lost_login, missing, names
@@ -30,7 +31,6 @@ SETTINGS: Final = {"claude-code": "judge.claude_code", "codex": "judge.codex"}
 CHOICES: Final = ("claude-cli", "anthropic", "openai", "offline")
 USUAL: Final = "A stop usually takes one call of about 2,000 tokens and an answer."
 """As docs/cost.md says it; a test compares them."""
-LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 SERVERS: Final = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 """The usual ports of model servers. Each lists its models as OpenAI's API does."""
 SERVERS_S, LIST_LIMIT, LONGEST_NAME = 0.7, 1_000_000, 120
@@ -180,7 +180,7 @@ def _goes(name: str, keys: Keys) -> str:
 def _shown(address: str) -> str:
     """The host of an address, without a password in it, and whether it is this machine."""
     parts = urlsplit(address)
-    return f"{parts.netloc.rpartition('@')[2]}{', this machine' if parts.hostname in LOCAL else ''}"
+    return f"{parts.netloc.rpartition('@')[2]}{', this machine' if parts.hostname in LOCAL_HOSTS else ''}"
 
 
 def _recorded(name: str, settings: Settings, env: Mapping[str, str]) -> dict[str, Value]:

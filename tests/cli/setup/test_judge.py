@@ -154,6 +154,7 @@ def test_a_model_server_on_its_usual_port_is_found(desk: Desk) -> None:
             assert desk("--judge", "openai") == 0
             assert f"asks qwen3:8b at 127.0.0.1:{port}, this machine" in " ".join(desk.out.split())
             assert f'openai.base_url = "http://127.0.0.1:{port}/v1"' in " ".join(desk.out.split()), name
+            assert "on this machine: at most 500,000 tokens a day" in " ".join(desk.out.split())
             assert requests  # another test of this machine may look at the same port
             for request in requests:
                 assert request.startswith(b"GET /v1/models HTTP/1.1\r\n")
@@ -255,7 +256,7 @@ def test_a_choice_is_written_and_can_be_undone(desk: Desk) -> None:
     assert desk("--judge", "openai") == 0
     assert settings_file(desk).read_text() == text.replace("claude-cli", "openai")
     assert "`reflectd config undo`" in desk.out
-    assert "at most 2.00 USD a day" in desk.out
+    assert "at most 500,000 tokens a day" in desk.out
     assert in_force(desk) == ("openai", "auto")
     assert desk("--remove") == 0
     assert in_force(desk) == ("openai", "auto")
