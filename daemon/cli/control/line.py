@@ -43,8 +43,9 @@ WORDS = {
     "error": "failed",
     "skipped": "not judged",
 }
-ABOUT = f"""prints one line: where the newest session of this folder stands, how often its task was sent back,
-what judging cost in the last 24 hours, and how many sessions wait for you.
+ABOUT = f"""prints one line: where the newest session of this folder stands, how often its
+task was sent back, what judging cost in the last 24 hours, and how many sessions
+wait for you.
 
 states: {", ".join(sorted({*WORDS.values()}))}.
 exit codes: 0 always, also without a daemon; 2 wrong arguments.

@@ -38,9 +38,9 @@ T = TypeVar("T")
 NAMED = 5
 WAIT_S = 30.0
 RESTART_S = 60.0
-RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended, and
-started in the background with the flags and the environment of this shell. A turn
-that is being judged meanwhile is judged again."""
+RESTART = """A daemon that runs as a service is restarted by systemd; any other is ended,
+and started in the background with the flags and the environment of this
+shell. A turn that is being judged meanwhile is judged again."""
 
 
 def outdated(status: Mapping[str, Any]) -> list[str]:

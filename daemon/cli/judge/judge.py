@@ -37,16 +37,17 @@ if TYPE_CHECKING:
 INCOMPLETE = 10
 UNSCORED = 11
 PROVIDERS = ("auto", "anthropic", "openai", "claude-cli", "offline")
-EPILOG = """FILE is a case that the daemon saved or you kept (also its name), a labelled case,
-the output of `opencode export`, a transcript of Claude Code
+EPILOG = """FILE is a case that the daemon saved or you kept (also its name), a labelled
+case, the output of `opencode export`, a transcript of Claude Code
 (~/.claude/projects/<folder>/<session>.jsonl), or `-` for stdin.
 
---past shows what reflectd would have done in your past sessions: all of Claude
-Code's and Codex's, and those of an opencode that is open while the daemon runs; or
-those in a folder, where `opencode export SESSION > FOLDER/SESSION.json` writes one
-of opencode's. The fixed rules judge, for free. With --provider a model does, through
-the daemon: you are told first how many calls, tokens and USD that takes, and asked
-on the terminal. `reflectd backtest` is an earlier spelling.
+--past shows what reflectd would have done in your past sessions: all of
+Claude Code's and Codex's, and those of an opencode that is open while the
+daemon runs; or those in a folder, where `opencode export SESSION >
+FOLDER/SESSION.json` writes one of opencode's. The fixed rules judge, for
+free. With --provider a model does, through the daemon: you are told first how
+many calls, tokens and USD that takes, and asked on the terminal. `reflectd
+backtest` is an earlier spelling.
 
 examples:
   reflectd judge --last

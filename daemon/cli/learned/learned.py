@@ -52,8 +52,9 @@ EPILOG: Final = """examples:
   reflectd learned approve new-12   agents may be given it from now on
   reflectd learned undo p12         take a change of a file back
 
-`reflectd playbook` is the same list with points alone (`export` prints a playbook.json,
-`import` takes one in any form), `reflectd memory` with lessons alone."""
+`reflectd playbook` is the same list with points alone (`export` prints a
+playbook.json, `import` takes one in any form), `reflectd memory` with lessons
+alone."""
 VERBS: Final = {"learned": "", "playbook": "point", "memory": "lesson"}
 """Verb → the kind that is meant where none is named, "" for all."""
 

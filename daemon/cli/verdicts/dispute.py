@@ -33,10 +33,10 @@ EPILOG = """examples:
   reflectd dispute ses_58c3f --round 2 --should-be not-done --why "it never ran"
   reflectd dispute remove NAME               undo; the name is printed
 
-A case is everything that one judgement looked at. The daemon keeps the last 200
-of a project in its .reflection folder; yours stay in your own folder. Secrets are
-removed before a case is written. It holds names and code of your project, so look
-at it before you share it."""
+A case is everything that one judgement looked at. The daemon keeps the last
+200 of a project in its .reflection folder; yours stay in your own folder.
+Secrets are removed before a case is written. It holds names and code of your
+project, so look at it before you share it."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -43,10 +43,11 @@ EPILOG = """examples:
   reflectd watch --json | jq -r .feedback
   reflectd watch --exec 'jq -r .state | xargs notify-send'
 
-Your shell runs CMD for each final verdict, and when an agent at work seems stuck
-("state": "stuck"). CMD gets the verdict as one line of JSON on its standard input.
-Only one CMD runs at a time, and the next line waits for it. One that takes too
-long is killed; one that fails is reported, and watching goes on."""
+Your shell runs CMD for each final verdict, and when an agent at work seems
+stuck ("state": "stuck"). CMD gets the verdict as one line of JSON on its
+standard input. Only one CMD runs at a time, and the next line waits for it.
+One that takes too long is killed; one that fails is reported, and watching
+goes on."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -232,7 +232,8 @@ def _head(found: Json, verdicts: list[Json], paint: Paint) -> list[str]:
 
 def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     number, when = int(_number(v.get("round"))), clock(_number(v.get("timestamp")))
-    back = int(_number(v.get("attempt"))) if v.get("state") == "complete" else 0
+    state = str(v.get("state"))
+    back = int(_number(v.get("attempt"))) if state == "complete" else 0
     before = f", after it was sent back {times(back)}" if back else ""
     title = f"{_state(v, paint)}{severity(v.get('severity'))}, {f'round {number}, ' if number else ''}{when}"
     title += before
@@ -241,9 +242,9 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
         lines += paint.row("  because   ", _over_limit(v) or UNJUDGED)
     elif reason(v):
         lines += paint.row("  because   ", short(reason(v), 400))
-    elif str(v.get("state")) in {"stopped", "error", "awaiting_user"}:
-        lines += paint.row("  because   ", short(gist(v), 200) or STATES[str(v["state"])])
-    elif str(v.get("state")) == "complete" and (seen := _passed(case)):
+    elif state in {"stopped", "error", "awaiting_user"} and v.get("reason") != "guard:aborted":
+        lines += paint.row("  because   ", short(gist(v), 200) or STATES[state])
+    elif state == "complete" and (seen := _passed(case)):
         lines += paint.row("  because   ", seen)
     rows = {str(row.get("id")): row.get("text", "") for row in _rows(case)}
     missing = _list(v.get("missing"))
@@ -262,7 +263,7 @@ def _verdict(v: Json, case: Json, paint: Paint, *, full: bool) -> list[str]:
     if order:
         outcome = OUTCOMES.get(str(order.get("status")), "")
         lines += paint.row("  feedback  ", f"{v.get('attempt', '?')} of this task, {outcome}")
-    elif v.get("feedback") and v.get("state") == "incomplete":
+    elif v.get("feedback") and state == "incomplete":
         lines.append("  feedback  not sent")
     if full:
         lines += indented(order.get("text") or v.get("feedback") or "", "    | ", paint.width)
