@@ -175,13 +175,23 @@ def explained(found: Json, paint: Paint, *, full: bool = False, stored: bool = T
         lines += ["", *paint.row("", none)]
     if len(verdicts) > 1:
         lines += ["", paint("Before that", "bold")]
-        for v in verdicts[1:]:
-            when = f"  round {int(_number(v.get('round')))}  {clock(_number(v.get('timestamp')))}  "
-            state = f"{_state(v, paint)}{severity(v.get('severity'))}"
-            lines += paint.row(when, f"{state}  {short(gist(v), 100)}", " " * 12)
+        lines += [line for v in verdicts[1:] for line in round_lines(v, paint)]
     if found.get("case_file"):
         lines += ["", f"Everything: {plain(found['case_file'])}"]
     return lines
+
+
+def round_lines(v: Json, paint: Paint) -> list[str]:
+    """A round: its number, when, the verdict, what is missing, and what became of feedback that did not
+    arrive.
+    """
+    items = [short(_object(m).get("item", ""), WIDTH) for m in _list(v.get("missing"))]
+    more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
+    text = f"{items[0]}{more}" if items else short(gist(v), WIDTH)
+    status = str(_object(v.get("order")).get("status", "done"))
+    lost = "" if status == "done" else f"; {OUTCOMES.get(status, '')}"
+    label = f"  {int(_number(v.get('round'))):>2}  {clock(_number(v.get('timestamp')))}  "
+    return paint.row(label, f"{_state(v, paint)}{severity(v.get('severity'))}  {text}{lost}".rstrip())
 
 
 def gist(v: Json) -> str:
