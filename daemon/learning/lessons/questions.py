@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.cuts import fit, head_and_tail
+from ...core.evidence import FAILED
 from ...core.question import Question
 from ...core.transcript import Model
 from ...redact import redact
@@ -47,6 +48,7 @@ THRESHOLD: Final = 0.3
 MAX_REASONING: Final = 4_000
 ANSWER_CHARS: Final = 4_000
 LINE_CHARS: Final = 400
+RAW_CHARS: Final = 1_500  # as printed
 CONTEXT_TOKENS: Final = 3_000
 DECISIVE: Final = 1  # lines of the log of a higher rank are routine
 FILES_KEPT: Final = 20
@@ -264,11 +266,16 @@ def failure(verdict: Verdict, case: Case, directory: str, host: str) -> Failure 
 
 
 def context_of(evidence: Evidence, most: int = CONTEXT_TOKENS) -> tuple[str, ...]:
-    """The lines that decide, the most decisive kept first, in the order rows, log, files."""
+    """The lines that decide, the most decisive kept first, in the order rows, log, files. Of the last failed
+    command stands what it printed: no picked line may have said why.
+    """
     lines = ranked_rows(evidence)
+    last = next((act for act in reversed(evidence.log) if act.rank == FAILED), None)
     for act in evidence.log:
         if act.rank <= DECISIVE:
             said = "; ".join(head_and_tail(s, LINE_CHARS) for s in act.said)
+            if act is last and act.raw:
+                said = head_and_tail("\n".join(act.raw), RAW_CHARS)
             text = head_and_tail(act.text, LINE_CHARS)
             lines.append((act.rank + 1, f"{act.id} {text}{f' → {said}' if said else ''}".strip()))
     lines += [(2, head_of(f)) for f in evidence.files]

@@ -197,6 +197,17 @@ def test_the_most_decisive_lines_are_kept() -> None:
     assert "A199" in found[-1] or "a.py" in found[-1]
 
 
+def test_the_last_failure_stands_as_it_was_printed() -> None:
+    """The line that says why is not always one that is picked; of earlier failures the picked ones do."""
+    printed = ("| test_whisper ... FAIL: CHANGELOG.md does not name whisper()", "| FAILED (failures=1)")
+    log = tuple(Act(f"A{n}", "make test", ("FAILED (failures=1)",), printed, rank=0) for n in (1, 2))
+    found = context_of(replace(EVIDENCE, log=log))
+    assert [line for line in found if line.startswith("A")] == [
+        "A1 make test → FAILED (failures=1)",
+        "A2 make test → " + "\n".join(printed),
+    ]
+
+
 @pytest.mark.parametrize(("severity", "requests"), [(Severity.NONE, ("Fix it",)), (Severity.HIGH, ("  ",))])
 def test_nothing_is_kept_without_words_of_the_person(severity: Severity, requests: tuple[str, ...]) -> None:
     """No words, no task; a verdict of no severity has a reward of its own."""
