@@ -252,11 +252,12 @@ def _learning(status: Json) -> list[Row]:
     connected = {i["host"] for i in status["instances"]}
     if book and (not book["hosts"] or (connected and connected.isdisjoint(book["hosts"]))):
         return [("learns", "nothing: no model is set up, and the rules can't learn")]
-    found = {**book, "lessons_waiting": memory.get("unproven", 0)}
+    found = {**book, "lessons_due": memory.get("waiting", 0), "lessons_waiting": memory.get("unproven", 0)}
     said = [
         f"{count(found.get(key, 0), one, many)} {what}"
         for key, one, many, what in (
             ("cases_waiting", "turn", "turns", "to look back on"),
+            ("lessons_due", "bad task", "bad tasks", "to learn from"),
             ("texts_waiting", "text", "texts", "to be confirmed (`reflectd learned approve`)"),
             ("lessons_waiting", "lesson", "lessons", "that nothing proves (`reflectd learned approve`)"),
             ("stretches", "stretch", "stretches", "looked back on"),
@@ -265,7 +266,7 @@ def _learning(status: Json) -> list[Row]:
         if found.get(key)
     ]
     waits = book.get("over_limit") or memory.get("over_limit")
-    over = " · over spend.learning_percent: it waits" if waits else ""
+    over = " · it waits, over spend.learning_percent of what judging cost (`reflectd cost`)" if waits else ""
     if not over and status["features"].get("lessons", {}).get("over_limit"):
         over = " · over spend.learning_percent: the newest task got no lesson"
     if not over and found.get("waits"):

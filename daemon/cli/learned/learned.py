@@ -194,6 +194,7 @@ def _nothing(about: About, hidden: int) -> str:
             comes = "only the fixed rules judge here, and they can't learn: `reflectd setup` names a model"
         elif about.over_limit():
             comes = "looking back waits: it costs at most spend.learning_percent of what judging cost"
+            comes += ", so a first lesson comes after about three bad sessions"
     else:
         comes = "`reflectd setup --learning on` lets it learn"
     return f"{what} yet: {comes}; `reflectd learned add TEXT` adds something"

@@ -63,9 +63,10 @@ def test_status_says_what_learning_waits_for() -> None:
     full = {"hosts": ["opencode"], "cases_waiting": 2, "texts_waiting": 1, "lapsed": 3, "over_limit": True}
     text = " ".join(said(playbook=full).split())
     assert "learns 2 turns to look back on, 1 text to be confirmed" in text
-    assert "3 turns lapsed for want of money or a model · over spend.learning_percent" in text
-    alone = " ".join(said(memory={"unproven": 2, "over_limit": True}).split())
-    assert "learns 2 lessons that nothing proves (`reflectd learned approve`) · over spend" in alone
+    assert "3 turns lapsed for want of money or a model · it waits, over spend.learning_percent" in text
+    alone = " ".join(said(memory={"unproven": 2, "waiting": 1, "over_limit": True}).split())
+    assert "learns 1 bad task to learn from, 2 lessons that nothing proves" in alone
+    assert "(`reflectd learned approve`) · it waits, over spend" in alone
     unchosen = " ".join(said(memory={"unproven": 0}, lessons={"over_limit": True}).split())
     assert "learns nothing yet · over spend.learning_percent: the newest task got no lesson" in unchosen
 
