@@ -1,6 +1,4 @@
-"""``reflectd backtest`` with the rules: a first run beside plain reading of the same files, a second one, and
-its memory by size.
-"""
+"""``reflectd backtest`` with the rules, beside plain reading of the same files, and its memory by size."""
 
 from __future__ import annotations
 
@@ -29,10 +27,10 @@ CODE = (
 
 
 def run(*, quick: bool, mb: int = 100) -> Table:
-    """GB/s of plain reading, of a first run and of its processor time; the next run, and peak memory."""
+    """GB/s of plain reading, of a run and of its processor time; peak memory."""
     table = Table(
         "Back-test with the rules (one process each, one core)",
-        ("sessions", "plain GB/s", "first GB/s", "of CPU", "ms a stop", "second s", "peak MB"),
+        ("sessions", "plain GB/s", "GB/s", "of CPU", "ms a stop", "peak MB"),
     )
     sizes = (mb,) if quick else (mb, 5 * mb)
     for size in sizes:
@@ -40,7 +38,7 @@ def run(*, quick: bool, mb: int = 100) -> Table:
     _row(table, f"{mb:,} MB, requests to the model", lambda p: _requests(p, mb * MB))
     files = 100 if quick else 2_000
     _row(table, f"{files:,} files of one task", lambda p: _small(p, files))
-    table.notes.append("first GB/s, that of CPU and ms (of CPU) a stop are without the start of an empty one")
+    table.notes.append("GB/s, that of CPU and ms (of CPU) a stop are without the start of an empty one")
     return table
 
 
@@ -64,13 +62,12 @@ def _row(table: Table, title: str, write: Callable[[Path], list[Path]]) -> None:
         plain(paths)  # both read what the system keeps in memory
         read = size / seconds(lambda: plain(paths)) / 1e9
         first = _backtest(env, project)
-        again = _backtest(env, project)
     took, cpu = max(first.s - started.s, 1e-3), max(first.cpu_s - started.cpu_s, 1e-3)
     rates = (f"{read:.2f}", f"{size / took / 1e9:.3f}", f"{size / cpu / 1e9:.3f}")
     a_stop = 1e3 * cpu / first.stops
-    table.rows.append((title, *rates, f"{a_stop:.1f}", f"{again.s:.2f}", f"{first.peak_mb:.0f}"))
+    table.rows.append((title, *rates, f"{a_stop:.1f}", f"{first.peak_mb:.0f}"))
     figures = {"plain": read, "first": size / took / 1e9, "cpu": size / cpu / 1e9, "cpu_ms_a_stop": a_stop}
-    more = {"second_s": again.s, "start_s": started.s, "peak_mb": first.peak_mb, "stops": first.stops}
+    more = {"start_s": started.s, "peak_mb": first.peak_mb, "stops": first.stops}
     table.values[title] = {**figures, **more}
 
 
