@@ -85,19 +85,12 @@ class Evidence(Struct):
     files: list[Change] = []
 
 
-class Git(Struct):
-    """The files that git lists as changed."""
-
-    names: list[str] = []
-
-
 class Judged(Struct):
     """The judged turn."""
 
     requests: list[str] = []
     final: str = ""
     evidence: Evidence = msgspec.field(default_factory=Evidence)
-    changed: Git | None = None
 
 
 class Prompt(Struct):

@@ -6,6 +6,7 @@ verb writes it into the database itself, and the next daemon reads it there.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,15 +50,23 @@ def run(args: argparse.Namespace) -> int:
     else:
         folder = here(where) if args.dir is None else Path(args.dir).expanduser()
         body["directory"] = str(_absolute(folder, on=on))
-    try:
-        done = request(find_socket(where), "POST", "/v1/switch", body)
-    except Unavailable:
-        done = _without_daemon(where, body)
+    done = _switched(where, body)
+    if (real := os.path.realpath(body.get("directory", "/"))) != body.get("directory", "/"):
+        # a host names the folder that a link leads to, or the link: both are meant
+        other = _switched(where, body | {"directory": real})
+        done = max(done, other, key=lambda each: int(each["sessions"]))
     if args.json:
         print_json({"on": on} | {k: v for k, v in done.items() if k != "api"})
     else:
         say("\n".join(told(done, on=on, session="session" in body)))
     return int(on and bool(done["off_above"]))
+
+
+def _switched(where: Paths, body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return request(find_socket(where), "POST", "/v1/switch", body)
+    except Unavailable:
+        return _without_daemon(where, body)
 
 
 def _absolute(folder: Path, *, on: bool) -> Path:

@@ -127,3 +127,18 @@ def test_a_folder_that_is_not_there(box: Sandbox, verb: str) -> None:
     gone.rmdir()
     code, word = (0, "is on for") if verb == "on" else (2, "there is no folder")
     said(reflectd(box, verb, "--dir", str(gone)), code, word, str(gone))
+
+
+@pytest.mark.shows("I40")
+def test_a_link_to_a_folder_means_that_folder(box: Sandbox) -> None:
+    """Claude Code names the real folder, whichever way a person goes there."""
+    link = box.root / "link"
+    link.symlink_to(box.project)
+    with Daemon(box) as daemon, WireHost(box.socket, box.project) as host:
+        host.send(host.turn("ses_here"))
+        told = said(reflectd(box, "off", "--dir", str(link)), 0)
+        assert f"is off for {box.project} and everything below it (1 s" in told
+        assert daemon.session("ses_here")["off"] is True
+        said(reflectd(box, "on", "--dir", str(link)), 0, f"is on for {box.project} ")
+        assert daemon.session("ses_here")["off"] is False
+        assert off_folders(box) == []
