@@ -403,8 +403,9 @@ def test_a_compaction_while_the_judge_thinks(own_box: Sandbox, llm: ModelServer)
 
 
 @pytest.mark.shows("GUARD-1")
-def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: ModelServer) -> None:
-    """It said `continue: false` while the judge thinks: the verdict, which comes later, wakes nobody."""
+@pytest.mark.parametrize("slower", ["the judge", "the hook"])
+def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: ModelServer, slower: str) -> None:
+    """It said `continue: false` while the judge thinks, or when that is over: the verdict wakes nobody."""
     thinking = slow("Hm")
     llm.script(*unfinished(own_box))
     llm.api(thinking, UNDEFENDED)
@@ -417,12 +418,16 @@ def test_a_stop_hook_of_the_persons_is_not_overruled(own_box: Sandbox, llm: Mode
     with model_daemon(own_box, llm) as daemon, ClaudeTui(claude) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
+        session = llm.of("main")[0].session
+        if slower == "the hook":
+            thinking.release(INCOMPLETE)
+            daemon.wait_verdict(session, "incomplete")
         asked.touch()
         tui.wait_for("Enough for today")
         tui.wait_idle()
-        thinking.release(INCOMPLETE)
-        session = llm.of("main")[0].session
-        daemon.wait_verdict(session, "incomplete")
+        if slower == "the judge":
+            thinking.release(INCOMPLETE)
+            daemon.wait_verdict(session, "incomplete")
         wait_until(lambda: not hooks(tui), "no hook that waits", lambda: hooks(tui))
         tui.wait_idle()
         assert tui.quit() == 0

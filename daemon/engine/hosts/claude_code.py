@@ -39,6 +39,9 @@ TAKEN_BACK: Final = "Not sent back: files of the task were put back while it was
 WAIT_S: Final = 105  # the judge has 100; a hook that is waited for 120, its curl 110
 BACKGROUND_S: Final = 600.0  # how long a turn waits for a shell that it left in the background
 SHELL_POLL_S: Final = 0.5
+HOOKS_S: Final = 600.0  # Claude Code's own limit for a Stop hook of the person's
+UNKNOWN_S: Final = 60.0  # of a version that may not write when they are over
+HOOKS_POLL_S: Final = 0.1
 JUDGING: Final = "judging whether the task is done; send a message to take over"
 HOLDING: Final = "a command still runs in the background; the task is judged when it ends"
 AGAIN_MS: Final = 1_000
@@ -113,6 +116,7 @@ class _Known(Known, eq=False):
 class ClaudeCode(Hooked[Hook, _Known]):
     name, known, reader, longest_s = HOST, _Known, TranscriptReader, WAIT_S
     with_agents, events_of = staticmethod(with_sub_agents), staticmethod(events_of)
+    _tells_rest = False  # the file of a session said that the Stop hooks of a turn are over
 
     async def hook(self, event: str, body: bytes, headers: Mapping[str, str], *, strict: bool) -> Answer:
         hook = await beside(len(body), lambda: parse_hook(event, body, headers))
@@ -261,7 +265,18 @@ class ClaudeCode(Hooked[Hook, _Known]):
         return Answer(422, text.encode())  # UserPromptSubmit follows, which says that the agent goes on
 
     async def _stale(self, session: str, instance: Instance, stop: Stop, order: str) -> str:
-        """In strict mode the agent still works, so nothing can be taken back."""
+        """In strict mode the agent still works, so nothing can be taken back. Else the turn is over only when
+        the Stop hooks of others are: one of them may send the agent on, or end the task, and so may Esc.
+        """
+        clock = self._world.clock
+        began = clock.monotonic()
+        while not stop.strict and clock.monotonic() - began < (HOOKS_S if self._tells_rest else UNKNOWN_S):
+            if why := await super()._stale(session, instance, stop, order):
+                return why
+            if self._files.rested(session):
+                self._tells_rest = True
+                break
+            await asyncio.sleep(HOOKS_POLL_S)
         if not stop.strict and instance.mod:
             looked = self._of(session).looked
             looked.clear()

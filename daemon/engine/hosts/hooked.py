@@ -407,10 +407,13 @@ def as_json(body: Mapping[str, Any]) -> Answer:
 
 
 class Reader(Protocol):
-    """Reads one session's file. ``found``: the last ``read`` found the expected final text."""
+    """Reads one session's file. ``found``: the last ``read`` found the expected final text. ``rested``: it
+    found the end of all Stop hooks that the host waits for.
+    """
 
     path: Path
     found: bool
+    rested: bool
 
     def read(self, expect: str = "") -> Transcript:
         """The task and its work so far. It blocks. Raises ``Unavailable``."""
@@ -466,6 +469,11 @@ class Transcripts:
             if agents and found.agents:
                 found = await asyncio.to_thread(self._with_agents, found, known.reader.path)
         return found
+
+    def rested(self, session: str) -> bool:
+        """Says whether the host waits for no Stop hook any more, by the last ``read``."""
+        known = self._known.get(session)
+        return known is None or known.reader.rested
 
     async def note_written(self, session: str, found: Transcript) -> None:
         """Keep what the files are that the task's edit tools wrote, until ``renew``; once."""

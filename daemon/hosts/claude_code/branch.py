@@ -46,7 +46,8 @@ EARLIER: Final = 5
 MAX_REQUESTS: Final = 500  # of a task, besides those in its newest lines
 MAX_EARLY: Final = 100
 MANY: Final = 500  # entries since the last thinning, at least, after which a person's message thins again
-_PLACES: Final = frozenset({"link", "expansion"})  # kinds of which only the place counts
+_PLACES: Final = frozenset({"link", "expansion", "rest"})  # kinds of which only the place counts
+_WORK: Final = frozenset({"human", "note", "answer", "result"})
 _ROOT: Final = -1  # there is no parent: the entry begins a conversation
 _NOWHERE: Final = -2  # the parent is not known
 _NOTHING: Final = {"text": "", "uses": (), "results": (), "size": 0}
@@ -89,6 +90,7 @@ class Branch:
         self._spoken = False  # a person's message was fed
         self._fresh = [0, 0]  # lines and characters since the last thinning
         self._session = ""
+        self.rested = False  # nothing came since the host said that its Stop hooks are over
         self._seen: _View | None = None  # as it is until the next entry
 
     def take(self, line: bytes) -> None:
@@ -101,6 +103,7 @@ class Branch:
         if entry.uuid in self._places:
             return
         self._session, self._seen = entry.session or self._session, None
+        self.rested = entry.kind == "rest" or (self.rested and entry.kind not in _WORK)
         if entry.kind == "expansion" and entry.parent and entry.text.strip():
             self._more.setdefault(entry.parent, []).append(entry)
         human = entry.kind == "human"

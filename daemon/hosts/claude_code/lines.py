@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 SHELL: Final = "Bash"
 DENIED: Final = "The user rejected this tool call. "
-Kind = Literal["human", "note", "answer", "result", "boundary", "summary", "interrupt", "expansion", "link"]
+Kind = Literal[
+    "human", "note", "answer", "result", "boundary", "summary", "interrupt", "expansion", "link", "rest"
+]
 
 
 class Use(Struct, frozen=True):  # structs, because a file may have 100,000 lines
@@ -64,10 +66,11 @@ class Result(Struct, frozen=True):
 class Entry(Struct, frozen=True, kw_only=True):
     """The kept part of one line.
 
-    Of a ``link`` only its place in the conversation is kept. An ``expansion`` is the content of a command; it
-    becomes part of the ``command`` before it. ``parent``: the ``uuid`` of the entry before it, None for the
-    first of a conversation, empty where the line does not say. ``prompt``: the id of the prompt that it
-    belongs to. ``mode``: Claude Code's permission mode. ``text`` of a ``result``: the person's words with it.
+    Of a ``link`` only its place in the conversation is kept. A ``rest`` is one that the host writes when
+    every Stop hook that it waits for is over. An ``expansion`` is the content of a command; it becomes part
+    of the ``command`` before it. ``parent``: the ``uuid`` of the entry before it, None for the first of a
+    conversation, empty where the line does not say. ``prompt``: the id of the prompt that it belongs to.
+    ``mode``: Claude Code's permission mode. ``text`` of a ``result``: the person's words with it.
     ``size``: the number of kept characters. ``thin``: its long texts were cut.
     """
 
@@ -117,6 +120,7 @@ MAX_BLOCKS: Final = 2_000
 MAX_CITED: Final = 100
 _USAGE: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPT: Final = "[Request interrupted by user"
+_AT_REST: Final = frozenset({"stop_hook_summary", "turn_duration"})
 _ENDED: Final = "A Stop hook of the person's ended the turn (continue: false)"
 _FEEDBACK: Final = "Stop hook feedback:"
 _NOT_TYPED: Final = re.compile(
@@ -258,6 +262,8 @@ def _entry(wire: _Line) -> Entry:
             return _made(wire, "boundary", compaction="auto" if auto else "manual")
         case "system" if wire.subtype == "stop_hook_summary" and wire.prevented_continuation:
             return _made(wire, "interrupt", _ENDED)
+        case "system" if wire.subtype in _AT_REST:
+            return _made(wire, "rest")
         case _:
             return _made(wire, "link")
 
@@ -265,7 +271,7 @@ def _entry(wire: _Line) -> Entry:
 def _made(wire: _Line, kind: Kind, text: str = "", **more: Any) -> Entry:  # noqa: ANN401 - fields of Entry
     parent = "" if isinstance(wire.parent, UnsetType) else wire.parent
     session = (wire.session_id or "")[:200]
-    if kind == "link":
+    if kind in {"link", "rest"}:
         return Entry(kind=kind, uuid=wire.uuid, parent=parent, session=session)
     kept = cut(text, TEXT)[0]
     return Entry(

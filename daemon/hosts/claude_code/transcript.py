@@ -43,7 +43,8 @@ class Reach(Struct, frozen=True):
 class TranscriptReader:
     """Reads one session's file (``jsonl.Follower``). ``is_ours`` says whether an order id is one of ours.
 
-    ``found``: whether the last ``read`` found the final text that it was told to expect. ``directory``: where
+    ``found``: whether the last ``read`` found the final text that it was told to expect. ``rested``: whether
+    it ended with the end of the turn's Stop hooks, the person's own among them. ``directory``: where
     the session works; when empty, the file's first lines say it.
     """
 
@@ -57,6 +58,7 @@ class TranscriptReader:
     ) -> None:
         self.path = Path(path)
         self.found = False
+        self.rested = False
         self._directory = directory
         reach = reach or Reach()
         self._file = Follower(
@@ -72,6 +74,7 @@ class TranscriptReader:
             if fd >= 0:
                 self._directory = self._directory or folder_of(fd)
                 branch = self._file.read(fd, closed=closed)
+                self.rested = branch.rested
                 transcript = branch.transcript(self._directory).named(self.path.stem)
         self.found = _says(transcript, expect)
         return transcript

@@ -346,6 +346,7 @@ class RolloutReader:
     def __init__(self, path: str | Path, *, is_ours: Callable[[str], bool], window: int = WINDOW) -> None:
         self.path = Path(path)
         self.found = False
+        self.rested = True  # nothing is written before an answer to a hook leaves
         self._head: Entry | None = None
 
         def make(whole: bool) -> Fold:

@@ -272,6 +272,33 @@ async def test_a_prompt_leaves_only_if_the_file_ends_with_its_turn(w: World, wha
     assert (c.wakes, order(w)[1]) == ([], "stale")
 
 
+@pytest.mark.shows("I11", "GUARD-1")
+@pytest.mark.parametrize("then", ["is over", "blocks", "continue: false", "Esc"])
+async def test_a_wake_waits_for_the_persons_own_stop_hooks(w: World, then: str) -> None:
+    """The judge is faster than a Stop hook of the person's, which may yet send the agent on or end the task:
+    until then the turn is not over, and nothing leaves.
+    """
+    w.add(INCOMPLETE)
+    c = await w.begin()
+    await c.types()
+    c.answers()
+    waiting = asyncio.create_task(c.stops(alone=False))
+    await until(lambda: w.sim.daemon.world.outbox.open("s1"))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    match then:
+        case "blocks":
+            c.line("user", isMeta=True, message={"role": "user", "content": "Stop hook feedback:\nlint"})
+        case "Esc":
+            c.interrupted()
+        case _:
+            c.line("system", subtype="stop_hook_summary", preventedContinuation=then != "is over")
+    heard = await asyncio.wait_for(waiting, 5)
+    await w.sim.settle()
+    assert (heard.status, len(c.wakes)) == ((422, 1) if then == "is over" else (204, 0))
+    assert order(w)[1] == ("done" if then == "is over" else "stale")
+
+
 @pytest.mark.shows("I14")
 @pytest.mark.parametrize("then", ["gone", "as before", "edited"])
 async def test_work_that_was_put_back_wakes_nobody(w: World, then: str) -> None:

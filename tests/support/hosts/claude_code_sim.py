@@ -178,12 +178,20 @@ class ClaudeSim:
         return self.line("assistant", message=message)
 
     async def stops(
-        self, *, background: int = 0, shells: Mapping[str, str] | None = None, dropped: bool = False
+        self,
+        *,
+        background: int = 0,
+        shells: Mapping[str, str] | None = None,
+        dropped: bool = False,
+        alone: bool = True,
     ) -> Heard:
         """The turn ends. A wake is written into the transcript as the host does, unless it is ``dropped``.
 
         ``background``: how many sub-agents still work. ``shells``: id and command of those that still run.
+        ``alone``: no Stop hook of the person's holds up the end of the turn.
         """
+        if alone:
+            self.line("system", subtype="stop_hook_summary", preventedContinuation=False)
         tasks = [{"id": f"b{n}", "type": "subagent", "status": "running"} for n in range(background)]
         for shell, command in (shells or {}).items():
             tasks.append({"id": shell, "type": "shell", "status": "running", "command": command})
