@@ -121,14 +121,21 @@ class Daemon:
         tasks = Tasks(self._log)
         self._tasks = tasks.running
         self.db = Database(where.database, self.clock.now_ms)
-        if self.db.aside is not None:
+        aside = self.db.opened.aside
+        if aside is not None:
             self._log.error(
-                "the database was corrupt; it is kept aside and a new one begun", aside=str(self.db.aside)
+                "the database was corrupt; it is kept aside and a new one begun", aside=str(aside)
+            )
+        for table, rows in self.db.opened.rows.items():
+            self._log.error(
+                "damaged rows of the database are kept aside, in its table unreadable", table=table, rows=rows
             )
         self._settings_folder = paths.config_file(os.environ).parent
         trust = Trust(where.state_dir / TRUST_FILE, self.clock)
         error = self._log.error
-        sessions = Sessions(self.db, partial(error, "a stored session cannot be read; it is begun anew"))
+        sessions = Sessions(
+            self.db, partial(error, "a stored session cannot be read; it is kept aside and begun anew")
+        )
         instances = Instances(secrets.token_hex(4))
         models = Models(self.db, sessions, instances, self.clock, self._log, tasks.spawn)
         calls = models.calls(settings, keys or Keys(), where.judge_folder, provider)
@@ -190,11 +197,12 @@ class Daemon:
             with contextlib.suppress(ValueError, RuntimeError):  # not the main thread (tests)
                 loop.add_signal_handler(number, self.stopping.set)
         assert runner.server is not None  # noqa: S101 - `setup` made it
-        server = await listener.accept(sock, runner.server)
+        accepting = listener.Accepting(sock, runner.server, self.world.health)
         try:
+            accepting.start()
             await self.run(ready)
         finally:
-            server.close()
+            accepting.stop()
             self.engine.instances.close()
             await runner.cleanup()
             if not self._lasting:

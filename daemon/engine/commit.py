@@ -228,7 +228,7 @@ class Commit(Struct, eq=False):
         self._marks, self._extra = {}, []
         now = self._world.clock.now_ms()
         try:
-            statements = [known.statement(states, now), sessions.mark(marks, now), *extra]
+            statements = [known.aside(now), known.statement(states, now), sessions.mark(marks, now), *extra]
             statements += [statement for each in changes for statement in each.statements]
             await self._world.db.commit(*(s for s in statements if s[1]))
         except BaseException:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import paths
-from ..store.db import MIGRATIONS
+from ..store.migrations import MIGRATIONS
 from .threads import on_disk
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ NOBODY: Final = "no plugin and no service started it, so nobody would start {} i
 _TRY: Final = """
 import os
 from {m} import app, config, paths
-from {m}.store.db import MIGRATIONS
+from {m}.store.migrations import MIGRATIONS
 config.load(os.environ, paths.config_file(os.environ))
 print(app.__version__, len(MIGRATIONS))
 """

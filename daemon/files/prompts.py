@@ -176,10 +176,7 @@ def read_layer(folder: Path, *, follow: bool = True) -> Layer:
         except (OSError, ValueError) as error:
             problems.append(f"{path} is not used: {words(error)}")
     names = {file.removesuffix(SUFFIX) for file in found} - SLOTS.keys()
-    known = ", ".join(SLOTS)
-    problems += [
-        f"{ascii(str(folder / n))[1:-1]}{SUFFIX} is no prompt (there are {known})" for n in sorted(names)
-    ]
+    problems += [f"{ascii(str(folder / n))[1:-1]}{SUFFIX} is no prompt{_nearest(n)}" for n in sorted(names)]
     return Layer(texts, problems)
 
 
@@ -197,6 +194,13 @@ def check(name: str, text: str) -> None:
 
 def _braced(names: Iterable[str]) -> str:
     return ", ".join(f"{{{name}}}" for name in names)
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:60].lower(), list(SLOTS), 1)
+    return f", did you mean {near[0]}{SUFFIX}?" if near else f" (there are {', '.join(SLOTS)})"
 
 
 # --- which projects' prompts the person trusts --------------------------------------------------------------

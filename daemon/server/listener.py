@@ -12,11 +12,11 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import socket
 import stat
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from ..core.errors import UserError
 from ..owners import check_private
@@ -24,8 +24,9 @@ from ..owners import check_private
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
+    from ..engine.world import Health
+
 BACKLOG = 4096
-AT_ONCE = 100  # connections that are accepted before other work of the loop has its turn
 CONNECT_S = 1.0
 _HANDED_OVER = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 FIRST_INHERITED = 3  # the descriptor by which a service manager hands over its first socket
@@ -178,12 +179,85 @@ def _clear(path: Path) -> None:
     raise AlreadyRunning(f"a daemon runs already and answers on {path}. This one does not start")
 
 
-async def accept(sock: socket.socket, made: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
-    """Serve the connections of a listening socket, whose path stays when the server is closed.
+# --- connections --------------------------------------------------------------------------------------------
 
-    A client waits in the kernel's queue, also while the process has no descriptors left.
+CONNECTIONS: Final = "connections"
+PAUSE_S: Final = 1.0
+AT_ONCE: Final = 100  # before other work of the loop has its turn
+RESERVED: Final = 64
+
+
+class Accepting:
+    """Accepts connections, and waits where the process has no descriptors left for more. ``start`` and
+    ``stop`` belong to the loop's thread.
+
+    asyncio's own way tries again thousands of times at once and logs each failure. Here the socket rests for
+    ``PAUSE_S``, with one named fault, until there is room. Some descriptors stay free for files and the
+    database. A client that connects meanwhile waits in the kernel's queue.
     """
-    keep: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
-    server = await asyncio.get_running_loop().create_unix_server(made, sock=sock, backlog=AT_ONCE, **keep)
-    sock.listen(BACKLOG)
-    return server
+
+    def __init__(self, sock: socket.socket, made: Callable[[], asyncio.BaseProtocol], health: Health) -> None:
+        """``sock`` listens and does not block; ``made`` makes the protocol of one connection."""
+        self._sock = sock
+        self._made = made
+        self._health = health
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._rest: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Accept from now on."""
+        self._sock.listen(BACKLOG)
+        self._loop.add_reader(self._sock, self._ready)
+
+    def stop(self) -> None:
+        """Accept nothing more; connections that were accepted go on."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._loop.remove_reader(self._sock)
+        self._sock.close()
+
+    def _ready(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                if not _room(self._sock.fileno()):
+                    self._pause("few file descriptors are left")
+                    return
+                connection, _ = self._sock.accept()
+            except BlockingIOError:  # nobody waits any more
+                self._health.works(CONNECTIONS)
+                return
+            except (InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as e:
+                self._pause(e.strerror or str(e))
+                return
+            connection.setblocking(False)
+            task = self._loop.create_task(self._connect(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._made, connection)
+        except OSError:  # it is gone already
+            connection.close()
+
+    def _pause(self, why: str) -> None:
+        text = f"no new connections are accepted: {why}. Close hosts, or raise the limit (ulimit -n)"
+        self._health.failed(CONNECTIONS, text)
+        self._loop.remove_reader(self._sock)
+        self._rest = self._loop.call_later(PAUSE_S, self._loop.add_reader, self._sock, self._ready)
+
+
+def _room(fd: int) -> bool:
+    """Says whether there are descriptors for one more connection: the system gives out the lowest that is
+    free.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return True
+    probe = os.dup(fd)
+    with contextlib.suppress(OSError):
+        os.close(probe)
+    return probe < soft - min(RESERVED, soft // 4)

@@ -1,1 +1,1 @@
-"""SQLite: one file, one writer thread, migrations."""
+"""SQLite: one file, one writer thread, named migrations."""

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from ..core.orders import OutboxStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
-from .readonly import DAMAGED, Faults
 from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from .readonly import Reads
 
 KEEP_DAYS = 90
+TOLD = 100
 KINDS: Final[dict[type[StoredOrder], str]] = {
     SendFeedback: "feedback",
     SendNudge: "nudge",
@@ -104,9 +104,10 @@ class Outbox:
     """The read side."""
 
     def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
-        """``on_unreadable``: told, once for each row, the ``order`` and the ``error``."""
+        """``on_unreadable``: told, once for each row, the ``order`` and the ``error`` (I43)."""
         self._db = db
-        self._faults = Faults(on_unreadable)
+        self._on_unreadable = on_unreadable
+        self._told: set[str] = set()
 
     def is_ours(self, order: str) -> bool:
         """A message is ours if and only if its order id is in the store."""
@@ -137,8 +138,10 @@ class Outbox:
         """The order of a row. An unreadable one counts as none; it stays in place."""
         try:
             return _row(row)
-        except DAMAGED as e:
-            self._faults.add(e, order=row[0])
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
+            if row[0] not in self._told and len(self._told) < TOLD:
+                self._told.add(row[0])
+                self._on_unreadable(order=row[0], error=str(e))
             return None
 
 

@@ -10,37 +10,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-import msgspec
-
 from ..core.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 Row = tuple[Any, ...]
 text: Final = partial(str, encoding="utf-8", errors="replace")
 """Reads a TEXT that may not be UTF-8."""
-
-
-DAMAGED: Final = (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError)
-"""The errors of a stored body that can't be decoded. Its row counts as none and stays in place."""
-TOLD: Final = 100
-
-
-class Faults:
-    """Tells of stored rows that can't be read, once each (I43)."""
-
-    def __init__(self, tell: Callable[..., object] = lambda **_: None) -> None:
-        self._tell = tell
-        self._told: set[tuple[object, ...]] = set()
-
-    def add(self, error: object, **about: str) -> None:
-        """``about``: the row, by what it is."""
-        mark = (str(error), *about.values())
-        if mark not in self._told and len(self._told) < TOLD:
-            self._told.add(mark)
-            self._tell(error=str(error), **about)
 
 
 class Reads(Protocol):

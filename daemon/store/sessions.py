@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from ..core.errors import BadReply
 from ..core.session import Session
-from .readonly import DAMAGED, Faults
 from .retention import DAY_MS, old
 
 if TYPE_CHECKING:
@@ -50,11 +49,12 @@ class Sessions:
     """Get and put are synchronous (memory first); statements are handed to the caller's commit."""
 
     def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
-        """``on_unreadable``: told, once for each row, the ``session`` and the ``error``."""
+        """``on_unreadable``: told the ``session`` and the ``error`` when a stored row can't be read (I43)."""
         self._db = db
-        self._faults = Faults(on_unreadable)
+        self._on_unreadable = on_unreadable
         self._memory: OrderedDict[str, Session] = OrderedDict()
         self._pinned: dict[str, Session] = {}  # put but not stored yet: never forgotten
+        self._aside: dict[str, object] = {}
         self._off = {d for (d,) in db.read("SELECT directory FROM switches")}
 
     def get(self, session: str) -> Session | None:
@@ -80,6 +80,7 @@ class Sessions:
     def saved(self, states: dict[str, Session]) -> None:
         """These were committed; those that changed meanwhile stay unsaved."""
         for key, state in states.items():
+            self._aside.pop(key, None)
             if self._pinned.get(key) is state:
                 del self._pinned[key]
 
@@ -262,13 +263,24 @@ class Sessions:
             return None
         try:
             found = _decode(rows[0][0])
-        except DAMAGED as e:
-            self._faults.add(e, session=session)
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
+            self._set_aside(session, rows[0][0], str(e))
             return None
         if found.id != session:
-            self._faults.add("it holds the state of another session", session=session)
+            self._set_aside(session, rows[0][0], "it holds the state of another session")
             return None
         return found
+
+    def _set_aside(self, session: str, body: object, error: str) -> None:
+        """An unreadable row counts as none, but it is kept (I43)."""
+        if session not in self._aside:
+            self._aside[session] = body
+            self._on_unreadable(session=session, error=error)
+
+    def aside(self, now: int) -> Statement:
+        """Keep an unreadable row before it is written over."""
+        rows = [("session", i, now, body) for i, body in self._aside.items() if i in self._pinned]
+        return ("INSERT INTO unreadable (kind, id, at, body) VALUES (?, ?, ?, ?)", rows)
 
     def _keep(self, state: Session) -> None:
         self._memory[state.id] = state

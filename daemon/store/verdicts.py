@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Struct
 
 from ..core.verdict import Verdict
-from .readonly import DAMAGED, Faults
 from .retention import DAY_MS, old
 from .sessions import below
 
@@ -22,6 +21,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
 KEEP_DAYS = 400
 LOOKED_AT = 2_000
+TOLD = 100
 FOLDERS_OF = 200
 ALWAYS: Final = 2**53  # epoch ms: later than anything
 
@@ -82,9 +82,10 @@ class Verdicts:
     """The read side."""
 
     def __init__(self, db: Reads, on_unreadable: Callable[..., object] = lambda **_: None) -> None:
-        """``on_unreadable``: told, once for each, the ``error``."""
+        """``on_unreadable``: told, once for each row, the ``error`` (I43)."""
         self._db = db
-        self._faults = Faults(on_unreadable)
+        self._on_unreadable = on_unreadable
+        self._told: set[bytes] = set()
 
     def unfiled(self) -> list[StoredVerdict]:
         """Newest verdicts whose file a crash may have kept from the disk; older ones are over."""
@@ -191,6 +192,9 @@ class Verdicts:
         for body, directory in rows:
             try:
                 found.append(StoredVerdict(_decode(body), directory))
-            except DAMAGED as e:
-                self._faults.add(e)
+            except (msgspec.MsgspecError, TypeError, UnicodeDecodeError, RecursionError) as e:
+                told = bytes(body) if isinstance(body, bytes) else repr(body).encode()
+                if told not in self._told and len(self._told) < TOLD:
+                    self._told.add(told)
+                    self._on_unreadable(error=str(e))
         return found

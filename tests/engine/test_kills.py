@@ -31,7 +31,7 @@ from tests.support.hosts.world import COMPLETE, INCOMPLETE
 
 SESSIONS = tuple(f"ses_{n}" for n in range(6))
 KILLS = 3
-NOTE = "INSERT INTO dead_letters VALUES (NULL, 0, ?, ?, '', '', '', '')"
+NOTE = "INSERT INTO unreadable (kind, id, at, body) VALUES (?, ?, 0, '')"
 TORN = (
     "SELECT id FROM sessions WHERE phase IN ('complete', 'incomplete', 'stopped', 'unscored') "
     "AND NOT EXISTS (SELECT 1 FROM verdicts WHERE verdicts.session = sessions.id)"
@@ -145,9 +145,7 @@ class Story:
         found += [f"prompted while busy or aborted: {p}" for p in prompts if p.was_busy or p.aborted]
         doubled = Counter((p.session, p.turn, p.kind) for p in prompts) + Counter(p.order for p in prompts)
         found += [f"prompted {n} times: {what}" for what, n in doubled.items() if n > 1]
-        noted = Counter(
-            db.read("SELECT purpose, session FROM dead_letters WHERE purpose IN ('decided', 'after')")
-        )
+        noted = Counter(db.read("SELECT kind, id FROM unreadable WHERE kind IN ('decided', 'after')"))
         turns = {key for _, key in noted}
         for key in turns:
             for kind in ("decided", "after"):

@@ -126,7 +126,7 @@ async def test_events_do_not_wait_for_the_sync_of_a_decision(tmp_path: Path) -> 
     sim = SimDaemon(tmp_path, FakeClock(), ScriptedLLM())
     await sim.start()
     await sim.settle()
-    persist, sessions, db = sim.daemon.engine.commit, sim.daemon.world.sessions, sim.daemon.db
+    persist, sessions, syncs = sim.daemon.engine.commit, sim.daemon.world.sessions, sim.daemon.db._syncs
     goes_on, begun = threading.Event(), threading.Event()
 
     def refuses(_: int) -> None:
@@ -134,7 +134,7 @@ async def test_events_do_not_wait_for_the_sync_of_a_decision(tmp_path: Path) -> 
         assert goes_on.wait(60)
         raise OSError(errno.EIO, "Input/output error")
 
-    db._sync = refuses
+    syncs._sync = refuses
     undone = list[str]()
     decided = persist.change(DECIDED, verdicts.add(VERDICT, "/p"), undo=lambda: undone.append("undone"))
     await asyncio.to_thread(begun.wait, 60)

@@ -190,13 +190,13 @@ def test_each_problem_is_told_once(desk: Desk) -> None:
     """A problem is reported once, and again when it comes back. A misspelt name is a problem too."""
     file = desk.person / "judge-case.txt"
     file.write_text("x")
-    assert "judge-case.txt is no prompt (there are judge, judge_case," in desk.problems()
+    assert "judge-case.txt is no prompt, did you mean judge_case.txt?" in desk.problems()
     assert desk.problems() == ""
     assert desk.prompts.templates("").problems == []
     file.unlink()
     assert desk.problems() == ""
     file.write_text("x")
-    assert "is no prompt" in desk.problems()
+    assert "did you mean" in desk.problems()
     (desk.theirs / "judge.txt").write_text("theirs")
     assert "not trusted as they are now (judge)" in desk.problems()
     assert desk.problems() == ""

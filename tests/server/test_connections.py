@@ -106,14 +106,14 @@ def test_a_thousand_connections_under_a_small_limit() -> None:
 
 @pytest.mark.shows("I44")
 def test_out_of_descriptors_it_waits_and_comes_back() -> None:
-    """What is connected is served, and when connections close it goes on."""
+    """One line says so, what is connected is served, and when connections close it goes on."""
     with limited("128,128") as box, contextlib.ExitStack() as stack:
         new = (socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(400))
         many = [stack.enter_context(contextlib.closing(each)) for each in new]
         first = many[0]
         for each in many:
             each.connect(str(box.socket))
-        wait_until(lambda: b"out of system resource" in told(box), "a line of the log")
+        wait_until(lambda: b"no new connections" in told(box), "the fault")
         first.settimeout(PATIENCE_S)
         first.sendall(b"GET /v1/status HTTP/1.1\r\nHost: reflectd\r\n\r\n")
         assert first.recv(12) == b"HTTP/1.1 200"
@@ -121,6 +121,8 @@ def test_out_of_descriptors_it_waits_and_comes_back() -> None:
             each.close()
         wait_until(lambda: answers(box), "an answer")
         wait_until(lambda: call(box.socket, "GET", "/v1/status")["degraded"] == "", "all is well")
+        assert told(box).count(b"fault=connections") == 2, "it began, and it ended"
+        assert b"Traceback" not in told(box)
 
 
 def told(box: Sandbox) -> bytes:

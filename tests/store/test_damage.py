@@ -127,7 +127,7 @@ def columns(database: Path) -> Iterator[tuple[str, str]]:
     """Every column of every table that has a row."""
     with contextlib.closing(sqlite3.connect(database)) as c:
         for (table,) in c.execute("SELECT name FROM pragma_table_list WHERE type = 'table'").fetchall():
-            if table.startswith("sqlite_"):
+            if table in {"migrations", "unreadable"} or table.startswith("sqlite_"):
                 continue
             assert c.execute(f"SELECT count(*) FROM {table}").fetchone() != (0,), f"no row in {table}"
             for _, column, *_ in c.execute(f"PRAGMA table_info({table})"):
@@ -229,6 +229,25 @@ async def test_damaged_rows_never_stop_the_daemon(story: Path, tmp_path: Path) -
 
 
 @pytest.mark.shows("I43")
+def test_a_damaged_row_is_kept_aside_and_told(story: Path, tmp_path: Path) -> None:
+    """Its values are in the table `unreadable`, the rows beside it stay, and the start says so."""
+    database = tmp_path / "reflectd.sqlite3"
+    shutil.copy(story, database)
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as c:
+        c.execute("INSERT INTO timers VALUES ('ses_x', 'nudge', 't', 'u', 'tomorrow', X'00ff', 0)")
+        before = c.execute("SELECT count(*) FROM timers").fetchone()[0]
+    found = databases.Database(database, lambda: 77)
+    try:
+        assert found.opened.rows == {"timers": 1}
+        assert found.opened.aside is None
+        assert len(timers.stored(found)) == before - 1
+        kept = found.read("SELECT kind, id, at, body FROM unreadable")
+        assert kept == [("timers", "'ses_x'", 77, "'ses_x', 'nudge', 't', 'u', 'tomorrow', X'00FF', 0")]
+    finally:
+        found.close()
+
+
+@pytest.mark.shows("I43")
 def test_an_order_that_cannot_be_read_is_told_once_and_left(story: Path, tmp_path: Path) -> None:
     """It is as good as none, and the others are found."""
     database = tmp_path / "reflectd.sqlite3"
@@ -244,5 +263,22 @@ def test_an_order_that_cannot_be_read_is_told_once_and_left(story: Path, tmp_pat
         assert orders.get(everything[1][0]) is not None
         assert told == [everything[0][0]]
         assert orders.is_ours(everything[0][0])
+    finally:
+        found.close()
+
+
+@pytest.mark.shows("I43")
+@pytest.mark.parametrize("lost", ["DROP TABLE timers", "ALTER TABLE ledger DROP COLUMN account"])
+def test_a_database_without_a_table_is_kept_aside(story: Path, tmp_path: Path, lost: str) -> None:
+    """All of it is kept, and a new one is begun."""
+    database = tmp_path / "reflectd.sqlite3"
+    shutil.copy(story, database)
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as c:
+        c.execute(lost)
+    found = databases.Database(database, lambda: 77)
+    try:
+        assert found.opened.aside is not None
+        assert found.opened.aside.exists()
+        assert found.read("SELECT count(*) FROM timers") == [(0,)]
     finally:
         found.close()

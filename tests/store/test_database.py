@@ -1,22 +1,18 @@
-"""The one SQLite file: groups, failures, corruption, another version, syncs (real files, real threads)."""
+"""The one SQLite file: groups, failures, corruption, another version (real files, real threads)."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import resource
 import sqlite3
 import stat
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import Unavailable, UserError
-from daemon.store.db import COMMITS, MIGRATIONS, Database, migrate, sync_data
+from daemon.store.db import Database
+from daemon.store.migrations import MIGRATIONS
 
 NOW = 1_700_000_000_000
 INSERT = "INSERT INTO instances (id, seq, updated) VALUES (?, ?, ?)"
@@ -135,7 +131,7 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
     }[kind]
     path.write_bytes(bad)
     db = opened(path)
-    aside = db.aside
+    aside = db.opened.aside
     assert aside == tmp_path / f"db.corrupt-{NOW}"
     assert aside.read_bytes() == bad
     assert names(db) == set()
@@ -143,58 +139,35 @@ async def test_a_corrupt_file_is_kept_aside(tmp_path: Path, kind: str) -> None:
     db.close()
 
 
-FUTURE = (*MIGRATIONS, "CREATE TABLE future (id INTEGER)")
-
-
-def started(path: Path, migrations: tuple[str, ...]) -> int:
-    """A start of a reflectd with these migrations: how many rows it finds."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as c:
-        migrate(c, path, migrations)
-        return int(c.execute("SELECT count(*) FROM instances").fetchone()[0])
-
-
-@contextmanager
-def no_file_grows_beyond(size: int) -> Iterator[None]:
-    """As a full disk or quota, for this process."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.shows("I43")
-async def test_an_upgrade_and_the_way_back(tmp_path: Path) -> None:
-    """A full disk stops an upgrade and changes nothing. With room the database is copied (0600), then
-    changed. The older version refuses the newer database, which stays as it is, and names the copy, with
-    which it works as before. A migration that fails leaves the database as it was.
-    """
-    path, copy = tmp_path / "db", tmp_path / f"db.version-{len(MIGRATIONS)}"
-    good = await filled(path)
-    with no_file_grows_beyond(100_000), pytest.raises(UserError, match="could not be copied before its up"):
-        started(path, FUTURE)
-    assert (path.read_bytes(), copy.exists()) == (good, False)
-    with pytest.raises(sqlite3.OperationalError):
-        started(path, (*MIGRATIONS, "CREATE TABLE first (id); CREATE TABLE sessions (id)"))
-    with closing(sqlite3.connect(path)) as c:
-        assert c.execute("SELECT name FROM sqlite_schema WHERE name = 'first'").fetchall() == []
-    assert started(path, FUTURE) == 3_000
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    newer = path.read_bytes()
-    with pytest.raises(UserError) as refused:
+async def test_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+    """A file of a newer reflectd is refused with words, and stays as it is, byte for byte."""
+    path = tmp_path / "db"
+    await filled(path)
+    with sqlite3.connect(path) as c:
+        c.execute("INSERT INTO migrations (name) VALUES ('9999_from_the_future')")
+    c.close()
+    before = path.read_bytes()
+    with pytest.raises(UserError, match="9999_from_the_future"):
         opened(path)
-    for part in ("newer reflectd", f"go back to {copy.name}", "-wal", "docs/upgrade.md"):
-        assert part in str(refused.value)
-    assert path.read_bytes() == newer
-    copy.replace(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("db.")] == []
+
+
+async def test_an_older_version_is_brought_up(tmp_path: Path) -> None:
+    """Named migrations: the oldest schema opens with all of today's tables, and its rows are kept."""
+    path = tmp_path / "db"
+    with sqlite3.connect(path) as c:
+        c.execute("CREATE TABLE migrations (name TEXT PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP)")
+        for statement in MIGRATIONS[0][1]:
+            c.execute(statement)
+        c.execute("INSERT INTO migrations (name) VALUES (?)", (MIGRATIONS[0][0],))
+        c.execute(INSERT, ("old", 7, NOW))
+    c.close()
     db = opened(path)
-    assert len(names(db)) == 3_000
+    assert db.read("SELECT seq FROM instances WHERE id = 'old'") == [(7,)]
+    assert {n for (n,) in db.read("SELECT name FROM migrations")} == {n for n, _ in MIGRATIONS}
     db.close()
-    assert started(path, FUTURE) == 3_000
-    copy.unlink()
-    with pytest.raises(UserError, match=r"set daemon\.state_dir"):
-        opened(path)
 
 
 async def test_locked_by_another(tmp_path: Path) -> None:
@@ -209,93 +182,3 @@ async def test_locked_by_another(tmp_path: Path) -> None:
     other.close()
     assert await waiting == 1
     db.close()
-
-
-# --- syncs and the WAL
-
-
-class Disk:
-    """A disk that takes its time for a sync: until ``goes_on`` is set. ``refuses``: it fails."""
-
-    def __init__(self) -> None:
-        self.goes_on = threading.Event()
-        self.begun = threading.Event()
-        self.refuses = False
-        self.inodes: list[int] = []
-
-    def sync(self, fd: int) -> None:
-        self.begun.set()
-        assert self.goes_on.wait(60)
-        if self.refuses:
-            raise OSError(errno.EIO, "Input/output error")
-        self.inodes.append(os.fstat(fd).st_ino)
-        sync_data(fd)
-
-
-async def test_nobody_else_waits_for_a_sync(tmp_path: Path) -> None:
-    """While the disk syncs what must survive a power cut, other commits are stored; then it is told."""
-    disk = Disk()
-    db = Database(tmp_path / "db", lambda: NOW, disk.sync)
-    decision = asyncio.ensure_future(put(db, "decision", durable=True))
-    await asyncio.to_thread(disk.begun.wait, 60)
-    assert await put(db, "event") == 1
-    assert {n for (n,) in db.read("SELECT id FROM instances")} == {"decision", "event"}
-    assert not decision.done(), "told only when it is synced"
-    disk.goes_on.set()
-    assert await decision == 1
-    assert disk.inodes == [(tmp_path / "db-wal").stat().st_ino], "what is synced is the WAL, once"
-    db.close()
-
-
-async def test_a_disk_that_refuses_a_sync(tmp_path: Path) -> None:
-    """Whoever needed the sync is told, others are not, and the next one may work again."""
-    disk = Disk()
-    disk.goes_on.set()
-    db = Database(tmp_path / "db", lambda: NOW, disk.sync)
-    disk.refuses = True
-    with pytest.raises(Unavailable, match="could not be synced"):
-        await put(db, "decision", durable=True)
-    assert await put(db, "event") == 1
-    disk.refuses = False
-    assert await put(db, "again", durable=True) == 1
-    db.close()
-
-
-@pytest.mark.shows("I42")
-async def test_a_sync_that_was_asked_for_ends_before_the_close(tmp_path: Path) -> None:
-    """The daemon ends, and what waits for the disk still gets it."""
-    disk = Disk()
-    db = Database(tmp_path / "db", lambda: NOW, disk.sync)
-    await put(db, "decision")
-    synced = asyncio.ensure_future(db.synced())
-    await asyncio.to_thread(disk.begun.wait, 60)
-    disk.goes_on.set()
-    db.close()
-    await synced
-    with pytest.raises(Unavailable, match="closed"):
-        await db.synced()
-
-
-async def test_the_log_does_not_grow(tmp_path: Path) -> None:
-    """What was committed moves from the WAL into the file while the daemon runs, and the WAL begins anew."""
-    path = tmp_path / "db"
-    db = Database(path, lambda: NOW)
-    wal = path.with_name("db-wal")
-    begun = wal_begun(wal)
-    n = 0
-    async with asyncio.timeout(120):
-        while wal_begun(wal) == begun:
-            n += 1
-            await put(db, f"{n}")
-    assert n >= COMMITS
-    assert wal.stat().st_size < 20_000_000
-    db.close()
-    again = Database(path, lambda: NOW)
-    assert len(names(again)) == n
-    again.close()
-
-
-def wal_begun(wal: Path) -> int:
-    """How often the WAL was begun anew: the checkpoint sequence number of its header."""
-    with wal.open("rb") as file:
-        return int.from_bytes(file.read(16)[12:], "big")

@@ -121,8 +121,8 @@ def _store(where: Paths, body: dict[str, Any]) -> Switched:
     clock = SystemClock()
     db = Database(where.database, clock.now_ms)
     try:
-        if db.aside is not None:
-            say(f"reflectd: the database was corrupt; it is kept as {db.aside}", sys.stderr)
+        if db.opened.aside is not None:
+            say(f"reflectd: the database was corrupt; it is kept as {db.opened.aside}", sys.stderr)
         sessions = Sessions(db)
         if "session" in body:
             identity = _known(sessions, body["session"])

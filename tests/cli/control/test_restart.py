@@ -232,11 +232,9 @@ def test_going_back_after_an_upgrade_that_changed_the_database(box: Sandbox) -> 
     """
     package = installed(box)
     upgrade(package)
-    schema = package / "store" / "db.py"
-    code, more = schema.read_text(), '"ALTER TABLE verdicts ADD COLUMN next TEXT",'
-    schema.write_text(
-        code.replace('"schema.sql").read_text("utf-8"),', f'"schema.sql").read_text("utf-8"),{more}')
-    )
+    schema = package / "store" / "migrations.py"
+    more = '("9999_next", ("ALTER TABLE verdicts ADD COLUMN next TEXT",))'
+    schema.write_text(f"{schema.read_text()}\n\nMIGRATIONS = (*MIGRATIONS, {more})\n")
     older, newer = Daemon(box), Daemon(box, PYTHONPATH=str(package.parent))
     newer.program = ("-m", "reflectd", "serve")
     for daemon, session in ((older, "ses_before"), (newer, "ses_after")):
@@ -246,7 +244,7 @@ def test_going_back_after_an_upgrade_that_changed_the_database(box: Sandbox) -> 
             assert daemon.verdicts("ses_before")
             daemon.kill9()
     database = box.state / "reflectd.sqlite3"
-    copy = box.state / f"{database.name}.version-1"
+    copy = box.state / f"{database.name}.before-9999_next"
     words = ("newer reflectd", f"go back to {copy.name}", "its -wal and -shm away", "docs/upgrade.md")
     said(reflectd(box, "start"), 1, *words)
     said(reflectd(box, "status"), 3, *words)
