@@ -37,7 +37,7 @@ def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Tra
     typed = set(given.get("", ()))
     left = set(typed)
 
-    def call(c: ToolCall) -> ToolCall:
+    def taken_out(c: ToolCall) -> ToolCall:
         output = c.output
         left.update(given.get(c.id, ()))
         for text in sorted(left, key=len, reverse=True):
@@ -47,10 +47,13 @@ def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Tra
                 left.discard(text)
         return c if output == c.output else replace(c, output=output)
 
-    messages = tuple(
-        replace(m, calls=tuple(map(call, m.calls))) if m.calls else m for m in transcript.messages
-    )
-    return replace(transcript, messages=messages, unshown=tuple(sorted(left - typed)))
+    messages = [
+        replace(m, calls=tuple(map(taken_out, m.calls))) if m.calls else m for m in transcript.messages
+    ]
+    if left - typed:  # of two calls at once the other one may have it
+        given = {}
+        messages = [replace(m, calls=tuple(map(taken_out, m.calls))) if m.calls else m for m in messages]
+    return replace(transcript, messages=tuple(messages), unshown=tuple(sorted(left - typed)))
 
 
 def known_as(text: str) -> str:

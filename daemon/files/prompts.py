@@ -260,9 +260,16 @@ class Trust:
     def load(self) -> tuple[dict[str, Grant], str]:
         """Every grant by folder, and a message when the file can't be used. Never raises."""
         try:
+            return self._read()
+        except OSError as error:
+            return {}, f"{self._file} can't be read ({words(error)}): no project is trusted"
+
+    def _read(self) -> tuple[dict[str, Grant], str]:
+        """As ``load``. Raises ``OSError``: it can't be read, perhaps only now."""
+        try:
             text = read_text(self._file, TRUST_LIMIT)
             return msgspec.convert(json.loads(text), _Kept).projects if text is not None else {}, ""
-        except (OSError, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             return {}, (
                 f"{self._file} can't be used ({words(error)}): no project is trusted. `reflectd trust` in a "
                 "project keeps it aside and begins a new one"
@@ -271,7 +278,10 @@ class Trust:
     def _change(self, directory: str | Path, grant: Grant | None) -> str:
         name = os.path.realpath(directory)
         with alone(self._file.parent):
-            grants, problem = self.load()
+            try:
+                grants, problem = self._read()
+            except OSError as error:  # not ours to replace
+                raise Unavailable(f"{self._file} can't be read ({words(error)})") from None
             if problem:
                 problem = f"{problem}: {set_aside(self._file, str(self._clock.now_ms())).name}"
             grants.pop(name, None)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -23,7 +25,7 @@ from ..redact import redact_value
 from .safe import remove_leftovers, write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..core.verdict import Verdict
 
@@ -120,7 +122,8 @@ class VerdictFiles:
         self._fallback = fallback
         self._home = home
         self._started_ns = time.time_ns()
-        self._swept: set[Path] = set()
+        self._lock = threading.Lock()
+        self._cases: dict[Path, deque[tuple[Path, int]]] = {}  # per folder, oldest first, with sizes
 
     def begun(self, j: Judging, directory: str) -> Path:
         """Write that the turn is being judged, or that the agent seems stuck. The alias of an older turn
@@ -148,11 +151,7 @@ class VerdictFiles:
         systems = [prompt["system"] for prompt in content.get("prompts", ())]  # the same in every case
         text = _dump(redact_value(content, systems))
         folder, path = self._put(directory, f"{file_name(session)}_{at}.json", text, durable=False)
-        with contextlib.suppress(OSError):
-            _prune(folder)
-            if folder not in self._swept and len(self._swept) < FOLDERS_KEPT:
-                self._swept.add(folder)
-                _drop_lapsed(folder, path.stat().st_mtime)
+        self._prune(folder, path, len(text))
         return path
 
     def tidy(self, directory: str) -> None:
@@ -160,6 +159,26 @@ class VerdictFiles:
         if self._usable(directory):
             remove_leftovers(Path(directory) / FOLDER, self._started_ns)
         remove_leftovers(self._fallback(directory), self._started_ns)
+
+    def _prune(self, folder: Path, path: Path, size: int) -> None:
+        """Keep the newest ``CASES_KEPT`` cases and at most ``CASE_BYTES``. Each folder is listed only
+        once.
+        """
+        cases = self._cases.get(folder)
+        if cases is None:
+            cases = _list_cases(folder, path.stat().st_mtime)
+            with self._lock:  # of two folders at once
+                if len(self._cases) >= FOLDERS_KEPT:
+                    del self._cases[next(iter(self._cases))]
+                self._cases[folder] = cases
+        else:
+            cases.append((path, size))
+        total = sum(size for _, size in cases)
+        while len(cases) > CASES_KEPT or (total > CASE_BYTES and cases):
+            oldest, size = cases.popleft()
+            total -= size
+            with contextlib.suppress(OSError):
+                oldest.unlink(missing_ok=True)
 
     def _write(self, directory: str, v: Verdict | Judging, *, collides: bool, durable: bool) -> Path:
         name = f"verdict_{file_name(v.session)}.json"
@@ -222,29 +241,22 @@ def file_name(session: str) -> str:
     return _SAFE.sub("_", session)[:120]
 
 
-def _prune(folder: Path) -> None:
-    """Keep the newest ``CASES_KEPT`` cases of a folder, and at most ``CASE_BYTES``."""
-    total = 0
-    for number, (_, size, path) in enumerate(sorted(_files(folder, verdicts=False), reverse=True)):
-        total += size
-        if number >= CASES_KEPT or total > CASE_BYTES:
-            path.unlink(missing_ok=True)
-
-
-def _drop_lapsed(folder: Path, now_s: float) -> None:
-    """Remove verdict files older than 90 days, at most a day's worth at once: a clock may be wrong."""
-    files = [(at / 1e9, path) for at, _, path in _files(folder, verdicts=True)]
-    first = min((at for at, _ in files), default=0.0)
-    for at, path in files:
-        if at < min(now_s - VERDICT_S, first + DAY_S):
-            path.unlink(missing_ok=True)
-
-
-def _files(folder: Path, *, verdicts: bool) -> Iterator[tuple[int, int, Path]]:
-    """The verdict files or the cases, each with the time of its last change (ns) and its size."""
+def _list_cases(folder: Path, newest_s: float) -> deque[tuple[Path, int]]:
+    """The case files of a folder with their sizes, oldest first. Verdict files older than 90 days are
+    removed, at most a day's worth at once: a clock may be wrong.
+    """
+    found: list[tuple[int, Path, int]] = []
+    lapsed: list[tuple[float, Path]] = []
     for path in folder.iterdir():
-        wanted = path.suffix == ".json" if verdicts else _CASE.search(path.name)
-        if wanted and path.name.startswith("verdict_") is verdicts:
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if path.name.startswith("verdict_"):
+                if path.suffix == ".json" and newest_s - (at := path.stat().st_mtime) > VERDICT_S:
+                    lapsed.append((at, path))
+            elif _CASE.search(path.name):
                 stat = path.stat()
-                yield stat.st_mtime_ns, stat.st_size, path
+                found.append((stat.st_mtime_ns, path, stat.st_size))
+    first = min((at for at, _ in lapsed), default=0.0)
+    for at, path in lapsed:
+        if at < first + DAY_S:
+            path.unlink(missing_ok=True)
+    return deque((path, size) for _, path, size in sorted(found))

@@ -156,4 +156,7 @@ def test_what_was_given_and_came_late_or_never() -> None:
         found = without(work, {asked: {ours}})
         assert ([c.output.strip() for c in found.calls], found.unshown) == (["1 failed"] * 4, ())
     assert without(work, {"b": {ours, other}}).unshown == (other,)
+    beside = [replace(calls[3], id="e"), ToolCall("f", "bash", "completed", {}, "ok")]  # at once, and f asked
+    found = without(Transcript("s", (Message("m", "assistant", calls=tuple(beside)),)), {"f": {ours}})
+    assert ([c.output.strip() for c in found.calls], found.unshown) == (["1 failed", "ok"], ())
     assert without(work, {"": {other}, "z": {other}}).unshown == ()
