@@ -76,7 +76,7 @@ class SimHost:
         self.ignores = False  # a prompt is stored, and the agent does not begin
         self._seq = 0
         self._ids = 0
-        self._done: dict[str, dict[str, Any]] = {}
+        self._done: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._daemon: Daemon | None = None
         self._instance: Instance | None = None
@@ -255,9 +255,9 @@ class SimHost:
 
     async def _carry_out(self, daemon: Daemon, order: dict[str, Any]) -> None:
         self.orders.append(order)
-        known = self._done.get(order["id"])
-        if known is None:
-            known = self._done[order["id"]] = await self._do(order)
+        if order["id"] not in self._done:  # it goes on when the stream breaks meanwhile, as the plugin does
+            self._done[order["id"]] = asyncio.ensure_future(self._do(order))
+        known = await asyncio.shield(self._done[order["id"]])
         data = msgspec.Raw(json.dumps(known.get("data")).encode())
         await daemon.engine.intake.result(order["id"], known["status"], data, known.get("error", ""))
 
