@@ -12,7 +12,7 @@ from msgspec.structs import replace
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from .transcript import ToolCall, Transcript
+    from .transcript import Message, ToolCall, Transcript
 
 CITED: Final = re.compile(r"\[((?:pat|mis|pref|ctx|oth)-\d+|kpt_\d+)\]")
 """A point's name in a text (REQ-REFL-001)."""
@@ -34,12 +34,13 @@ def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Tra
     """
     if not given:
         return transcript
-    typed = set(given.get("", ()))
+    waiting = dict(given)
+    typed = set(waiting.pop("", ()))
     left = set(typed)
 
     def taken_out(c: ToolCall) -> ToolCall:
         output = c.output
-        left.update(given.get(c.id, ()))
+        left.update(waiting.pop(c.id, ()))
         for text in sorted(left, key=len, reverse=True):
             if text.strip() and text in output:
                 before, _, after = output.rpartition(text)
@@ -47,12 +48,12 @@ def without(transcript: Transcript, given: Mapping[str, Collection[str]]) -> Tra
                 left.discard(text)
         return c if output == c.output else replace(c, output=output)
 
-    messages = [
-        replace(m, calls=tuple(map(taken_out, m.calls))) if m.calls else m for m in transcript.messages
-    ]
+    def read(messages: Iterable[Message]) -> list[Message]:
+        return [replace(m, calls=tuple(map(taken_out, m.calls))) if m.calls else m for m in messages]
+
+    messages = read(transcript.messages)
     if left - typed:  # of two calls at once the other one may have it
-        given = {}
-        messages = [replace(m, calls=tuple(map(taken_out, m.calls))) if m.calls else m for m in messages]
+        messages = read(messages)
     return replace(transcript, messages=tuple(messages), unshown=tuple(sorted(left - typed)))
 
 

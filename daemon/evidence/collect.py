@@ -156,8 +156,10 @@ def read(calls: tuple[ToolCall, ...], directory: str) -> Work:
             elif isinstance(action, Check):
                 output = call.printed if _speaks_for(checks, action) else ""
                 outcome = judge_check(action, output, call.exit)
-                at_work = {"edit_at": work.last_edit, "deed_at": deed_at}
-                work.runs.add(Run(at, work.last_code, action, outcome, number, **at_work))
+                run = Run(
+                    at, work.last_code, action, outcome, number, edit_at=work.last_edit, deed_at=deed_at
+                )
+                work.runs.add(run)
             elif isinstance(action, Deed):
                 deed_at = at
                 _deed(action, at, number, call, work, alone=len(actions) == 1)

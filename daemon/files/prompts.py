@@ -360,4 +360,5 @@ def _load() -> tuple[Callable[..., AsyncGenerator[set[FileChange], None]], Chang
 
 
 def _is_there(folder: Path) -> bool:
-    return folder.is_dir()
+    """Never raises, unlike ``Path.is_dir`` below a folder that can't be read."""
+    return os.path.isdir(folder)  # noqa: PTH112 - as said

@@ -268,23 +268,25 @@ class ClaudeCode(Hooked[Hook, _Known]):
         """In strict mode the agent still works, so nothing can be taken back. Else the turn is over only when
         the Stop hooks of others are: one of them may send the agent on, or end the task, and so may Esc.
         """
+        why = await super()._stale(session, instance, stop, order)
+        if stop.strict:
+            return why
         clock = self._world.clock
         began = clock.monotonic()
-        while not stop.strict and clock.monotonic() - began < (HOOKS_S if self._tells_rest else UNKNOWN_S):
-            if why := await super()._stale(session, instance, stop, order):
-                return why
-            if self._files.rested(session):
-                self._tells_rest = True
+        while not why and not self._files.rested(session):
+            if clock.monotonic() - began > (HOOKS_S if self._tells_rest else UNKNOWN_S):
                 break
             await asyncio.sleep(HOOKS_POLL_S)
-        if not stop.strict and instance.mod:
+            why = await super()._stale(session, instance, stop, order)
+        self._tells_rest = self._tells_rest or (not why and self._files.rested(session))
+        if not why and instance.mod:
             looked = self._of(session).looked
             looked.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await looked.wait()
-        why = await super()._stale(session, instance, stop, order)
-        if not why and not stop.strict and await self._files.taken_back(session):
+            why = await super()._stale(session, instance, stop, order)
+        if not why and await self._files.taken_back(session):
             why = "files of the task were put back while it was judged"
             s = self._world.sessions.get(session)
             if s is not None and self._world.limits(s).toasts:

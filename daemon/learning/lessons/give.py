@@ -74,8 +74,9 @@ class GiveLessons(Feature):
 
         def usable() -> list[Episode]:
             texts: dict[str, Episode] = {}
-            for e in (e for e in every if may_show(e, project)):
-                texts.setdefault(folded(e.lesson), e)
+            for e in every:
+                if may_show(e, project):
+                    texts.setdefault(folded(e.lesson), e)
             had = {folded(e.lesson) for e in every if e.id in given}
             found = [e for said, e in texts.items() if said not in had]
             return by_words(text, found) if len(found) > SHOWN else found
