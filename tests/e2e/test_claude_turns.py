@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -64,6 +65,25 @@ def test_a_server_in_the_background_silences_nobody(claude: ClaudeCode, llm: Mod
         assert daemon.session(session)["waits_for"] == []
     assert len(told(llm)) >= 1
     assert len(llm.of("api")) == 3
+
+
+@pytest.mark.shows("I16", "I21")
+def test_killed_while_a_shell_is_waited_for(newest: ClaudeCode, llm: ModelServer) -> None:
+    """The turn that was answered gets its verdict when its terminal is gone."""
+    llm.script(*unfinished(newest, bash(SERVER, run_in_background=True), text("It runs.")))
+    llm.api(INCOMPLETE, UNDEFENDED)
+    with judged_by_model(newest.box, llm) as daemon:
+        with ClaudeTui(newest) as tui:
+            tui.ask(REQUEST)
+            tui.wait_for("It runs.")
+            session = llm.of("main")[0].session
+            wait_until(lambda: daemon.session(session).get("waits_for") == [SERVER], "the name of the shell")
+            host = psutil.Process(tui.pid)
+            for process in (*host.children(recursive=True), host)[::-1]:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        daemon.wait_verdict(session, "incomplete")
+    assert not told(llm)
 
 
 @pytest.mark.shows("I15")

@@ -211,7 +211,7 @@ def test_in_the_terminal(codex: Codex, daemon: Daemon, llm: ModelServer) -> None
         llm.script(text("It prints hello."))
         tui.ask("What does it do?")
         tui.wait_for("It prints hello.")
-        # a terminal that closes before the verdict ends the turn
+        # by the flag of this harness Codex is one process: a terminal that closes now would end the turn
         wait_until(lambda: len({v["task"] for v in daemon.verdicts(session)}) == 2, "two tasks", daemon.log)
         tui.wait_idle()
 

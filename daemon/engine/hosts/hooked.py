@@ -219,8 +219,14 @@ class Hooked(Host, Generic[H, K]):
         for instance in self._world.instances:
             if instance.host is not self or not instance.connected or instance.alive:
                 continue
-            if not self._of(instance.session).ending:
-                self._ends(instance, [ev.SessionEnded(instance.session, self._world.clock.now_ms())])
+            session, t = instance.session, self._world.clock.now_ms()
+            if self._of(session).ending:
+                continue
+            s = self._world.sessions.get(session)
+            answered = s is not None and s.background  # its tasks are gone with it, so nothing is waited for
+            self._ends(
+                instance, [*([ev.SessionIdled(session, t)] if answered else ()), ev.SessionEnded(session, t)]
+            )
 
     # The end of a turn
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -192,6 +193,25 @@ async def test_a_shell_that_never_ends_is_waited_for_so_long(w: World) -> None:
     assert (await asyncio.wait_for(waiting, 10)).status == 422
     assert "A1 bash `npm run dev` → still running" in w.llm.prompts[0].text
     assert state(w).background == ()
+
+
+@pytest.mark.shows("I16", "I21")
+async def test_a_host_that_is_killed_while_a_shell_runs_ends_the_wait(w: World) -> None:
+    """The answered turn gets its verdict, and nobody is woken."""
+    w.add(INCOMPLETE)
+    with subprocess.Popen(["sleep", "600"]) as process:
+        c = await w.begin()
+        c.headers["X-CC-Pid"] = str(process.pid)
+        await c.types()
+        c.leaves("npm test", "b7")
+        c.answers("The tests run.")
+        waiting = asyncio.create_task(c.stops(shells={"b7": "npm test"}))
+        await until(lambda: state(w).background)
+        process.kill()
+    w.sim.daemon.engine.hooked["claude-code"].sweep()
+    assert (await asyncio.wait_for(waiting, 5)).status == 204
+    await w.sim.settle()
+    assert (w.verdict()["state"], state(w).busy, c.wakes) == ("incomplete", False, [])
 
 
 @pytest.mark.shows("I16")
