@@ -10,9 +10,11 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from daemon.cli.setup.codex import EVENTS
@@ -29,6 +31,7 @@ from harness.hosts.codex import (
     shell,
     write,
 )
+from harness.machine.processes import left_over
 from harness.machine.reflectd import Daemon, verdict_file
 from harness.machine.sandbox import REPO, Sandbox
 from harness.machine.waiting import wait_until
@@ -235,24 +238,43 @@ def model_daemon(box: Sandbox, llm: ModelServer, **more: str) -> Daemon:
     return Daemon(box, REFLECTD_JUDGE_PROVIDER="openai", REFLECTD_OPENAI_BASE_URL=llm.url, **more)
 
 
+@pytest.fixture
+def as_set_up(own_box: Sandbox, llm: ModelServer) -> Iterator[Codex]:
+    """Codex as ``setup`` leaves it, without a flag: a server of its own in the background runs the turns."""
+    codex = Codex(own_box, llm.url, trusting=False)
+    codex.env["REFLECTD_HEADLESS"] = ""
+    done = reflectd(own_box, codex, "setup", "codex", "--yes")
+    assert "Codex trusts the hooks now." in done.stdout, done.stdout + done.stderr
+    yield codex
+    for process in left_over():
+        with suppress(psutil.Error):
+            if "codex" in process.name():
+                process.kill()
+                process.wait(10)
+
+
 @pytest.mark.main("Codex: Esc while it is judged")
-def test_esc_while_the_turn_is_judged(own_box: Sandbox, llm: ModelServer) -> None:
-    """Esc ends the wait and the judgement; what is typed next is judged."""
-    thinking = slow("Hm")
-    llm.script(*unfinished(), *mended())
-    llm.api(thinking, COMPLETE)
-    with model_daemon(own_box, llm) as daemon, CodexTui(hooked(own_box, llm)) as tui:
+@pytest.mark.parametrize("plain", [False, True])
+def test_esc_while_the_turn_is_judged(
+    own_box: Sandbox, llm: ModelServer, plain: bool, request: pytest.FixtureRequest
+) -> None:
+    """Esc ends the wait and the judgement; what is typed next is judged, and goes on with feedback."""
+    thinking, codex = slow("Hm"), request.getfixturevalue("as_set_up") if plain else hooked(own_box, llm)
+    llm.script(*unfinished(), text("I try."), *mended())
+    llm.api(thinking, INCOMPLETE, UNDEFENDED, COMPLETE)
+    with model_daemon(own_box, llm) as daemon, CodexTui(codex) as tui:
         tui.ask(REQUEST)
         thinking.wait_started()
         session = llm.of("main")[0].session
+        assert bool([p for p in left_over() if "app-server" in p.cmdline()]) == plain
         tui.interrupt()
         daemon.wait_verdict(session, "stopped")
         thinking.release(INCOMPLETE)
         tui.ask("Now make the tests pass")
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
-        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "stopped"]
-        assert not [r for r in llm.of("main") if HEADING in r.everything]
+        assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete", "stopped"]
+        assert [HEADING in r.prompt for r in llm.of("main", session)] == [*[False] * 4, True, True]
         daemon.new_log()
 
 
