@@ -23,6 +23,10 @@ def entry() -> None:
     except BrokenPipeError:
         _forget_output()
         code = 0
+    except OSError as e:  # the last of the output: a full disk
+        _forget_output()
+        print(f"reflectd: the output can't be written: {e.strerror}", file=sys.stderr)
+        code = 1
     sys.exit(code)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..store.readonly import ReadOnly
 
 ASK_S = 2.0
-NOTHING = "nothing was judged yet; `reflectd setup` connects your coding agent"
+NOTHING = "nothing was judged yet; `reflectd setup` connects your coding agent, or says that it is"
 SHORT = {"daemon.socket": "--socket", "daemon.state_dir": "--state-dir"}
 
 

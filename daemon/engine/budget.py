@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -63,6 +63,7 @@ class Budget:
         self._estimate = estimate
         self._running: list[Reserved] = []
         self._unstored: deque[Entry] = deque(maxlen=UNSTORED_KEPT)
+        self._missed: deque[Entry] = deque(maxlen=UNSTORED_KEPT)
 
     def ended(self, entry: Entry) -> None:
         """A call is over. It counts from here until its row is ``stored``, which a full disk may prevent."""
@@ -71,6 +72,16 @@ class Budget:
     def stored(self, entry: Entry) -> None:
         with contextlib.suppress(ValueError):
             self._unstored.remove(entry)
+
+    def miss(self, rows: Iterable[Entry]) -> None:
+        """Their rows could not be stored. The next call that ends stores them with its own."""
+        self._missed.extend(rows)
+
+    def missed(self) -> list[Entry]:
+        """Those rows, once: whoever takes them stores them, or gives them back to ``miss``."""
+        found = list(self._missed)
+        self._missed.clear()
+        return found
 
     @contextlib.asynccontextmanager
     async def reserve(

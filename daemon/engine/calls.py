@@ -88,8 +88,14 @@ class Models(Struct, eq=False):
 
         def record(entry: ledger.Entry) -> None:
             async def store() -> None:
-                await self._db.commit(ledger.add(entry))
-                budget.stored(entry)
+                rows = [*budget.missed(), entry]
+                try:
+                    await self._db.commit(*(ledger.add(row) for row in rows))
+                except Unavailable:
+                    budget.miss(rows)
+                    raise
+                for row in rows:
+                    budget.stored(row)
 
             budget.ended(entry)
             self._spawn(store(), "ledger")

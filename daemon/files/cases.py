@@ -125,6 +125,8 @@ class CaseFolder:
         """Write the right verdict. Returns the label before it, None when there was none."""
         case = read(path)
         before = case.get("label")
+        if not why and isinstance(before, dict) and before.get("expect") == expect:
+            why = before.get("why", "")
         case["label"] = {"expect": expect, "why": why, "by": "person"}
         self._write(path, case)
         return before if isinstance(before, dict) else None

@@ -176,7 +176,7 @@ def read_layer(folder: Path, *, follow: bool = True) -> Layer:
         except (OSError, ValueError) as error:
             problems.append(f"{path} is not used: {words(error)}")
     names = {file.removesuffix(SUFFIX) for file in found} - SLOTS.keys()
-    problems += [f"{ascii(str(folder / n))[1:-1]}{SUFFIX} is no prompt{_nearest(n)}" for n in sorted(names)]
+    problems += [f"{folder}/{ascii(n)[1:-1]}{SUFFIX} is no prompt{_nearest(n)}" for n in sorted(names)]
     return Layer(texts, problems)
 
 

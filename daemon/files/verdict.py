@@ -184,10 +184,27 @@ class VerdictFiles:
         name = f"verdict_{file_name(v.session)}.json"
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         found = verdict_object(v)
-        _, path = self._put(directory, name, _dump(found), durable=durable)
+        folder, path = self._put(directory, name, _dump(found), durable=durable)
         if alias != name:  # fresh for seconds: nobody reads it after a power cut
             self._put(directory, alias, _dump(_alias_of(found, v, collides=collides)), durable=False)
+        self._take_away(directory, folder, (name, alias))
         return path
+
+    def _take_away(self, directory: str, folder: Path, names: tuple[str, ...]) -> None:
+        """What was written went to the fallback: a file that the workspace still has would say `judging`, or
+        what was before, for ever. Raises ``Unavailable`` when it can't be removed: then it is tried again.
+        """
+        own = Path(directory) / FOLDER
+        if folder == own or not self._usable(directory):
+            return
+        for old in (own / name for name in dict.fromkeys(names)):
+            try:
+                old.unlink(missing_ok=True)
+            except NotADirectoryError:
+                return
+            except OSError as e:
+                if os.path.lexists(old):
+                    raise Unavailable(f"{old} is out of date and can't be replaced: {words(e)}") from e
 
     def _put(self, directory: str, name: str, text: bytes, *, durable: bool) -> tuple[Path, Path]:
         if self._usable(directory):

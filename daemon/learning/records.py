@@ -219,7 +219,7 @@ class Learned:
             text, vouched = confirmed.get(known_as(p["text"])), known.is_approved(p["text"])
             counts = vouched or text is not None
             how, why = self.reaches("point", p["text"], vouched=counts, harm=harms(p))
-            comes = "you wrote or approved it" if vouched else "it came with the file"
+            comes = "you wrote or approved it" if vouched else "nobody here approved it"
             records.append(Record(
                 p["name"], "point", "in use" if counts else "waiting", p["text"], how, why,
                 _session(text) if text else comes, section, used=uses.get(p["name"], 0),

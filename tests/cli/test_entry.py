@@ -60,6 +60,11 @@ def test_no_verb_needs_an_output(box: Sandbox, args: str, code: int) -> None:
     """A closed standard output is none of its errors."""
     done = shell(box, f"{SCRIPT} {args} >&-")
     assert ("Traceback" in done.stderr, done.returncode) == (False, code)
+    done = shell(box, f"{SCRIPT} {args} >/dev/full")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr.startswith("reflectd: ")
+    assert done.stderr.splitlines()[-1].endswith("No space left on device")
+    assert "Traceback" not in done.stderr
 
 
 def shell(box: Sandbox, command: str) -> subprocess.CompletedProcess[str]:

@@ -187,6 +187,7 @@ def test_help_and_version_as_verbs(box: Sandbox) -> None:
     said(reflectd(box, "help", "wyh"), 2, "did you mean `why`?")
     version = reflectd(box, "--version").stdout
     assert reflectd(box, "version").stdout == reflectd(box, "-V").stdout == version
+    assert json.loads(reflectd(box, "version", "--json").stdout) == {"version": version.split()[1]}
 
 
 def test_did_you_mean(box: Sandbox) -> None:

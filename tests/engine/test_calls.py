@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,8 +18,10 @@ from daemon.core.errors import BadReply, Fault, Unavailable
 from daemon.core.guards import Limits
 from daemon.core.llm import Prompt, Reply, Usage
 from daemon.core.session import Session
+from daemon.core.settings import Settings
 from daemon.engine.budget import Budget
-from daemon.engine.calls import HOLD_S, LONG_HOLD_S, Calls
+from daemon.engine.calls import HOLD_S, LONG_HOLD_S, Calls, Models
+from daemon.keys import Keys
 from daemon.llm.offline import OfflineProvider
 from daemon.store import ledger
 from daemon.store.db import Database
@@ -279,6 +285,35 @@ async def test_a_call_counts_before_its_row_is_stored(tmp_path: Path) -> None:
         await d.ask()
     budget.stored(entry)
     assert (await d.ask()).provider == "anthropic"
+    db.close()
+
+
+@pytest.mark.shows("I41")
+async def test_a_row_that_could_not_be_stored_comes_with_the_next_one(tmp_path: Path) -> None:
+    """A full disk loses no row, and stores none twice."""
+    db = Database(tmp_path / "db.sqlite3", FakeClock().now_ms)
+    full, work = [True], list[Coroutine[Any, Any, None]]()
+
+    class Disk:
+        def read(self, *args: Any) -> Any:
+            return db.read(*args)
+
+        async def commit(self, *statements: Any, durable: bool = False) -> int:
+            if full[0]:
+                raise Unavailable("database or disk is full")
+            return await db.commit(*statements, durable=durable)
+
+    sessions: Any = SimpleNamespace(get=lambda _: None)
+    disk: Any = Disk()
+    nobody: Any = None
+    made = Models(disk, sessions, nobody, FakeClock(), log.get("test"), lambda c, _: work.append(c))
+    calls = made.calls(Settings(), Keys(), tmp_path, model("anthropic", OK, OK, OK))
+    for lost in (True, True, False):
+        full[0] = lost
+        await calls.ask(PROMPT, 180.0, LIMITS)
+        with contextlib.suppress(Unavailable):
+            await work.pop()
+    assert db.read("SELECT count(*) FROM ledger")[0] == (3,)
     db.close()
 
 

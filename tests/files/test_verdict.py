@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import subprocess
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
 
+from daemon.core.errors import Unavailable
 from daemon.core.verdict import FinalState, Missing, Severity, Verdict
 from daemon.files.verdict import CASES_KEPT, Judging, VerdictFiles, alias_object, verdict_object
 from daemon.paths import resolve
@@ -111,6 +113,37 @@ def test_where_the_workspace_can_not_be_used(files: VerdictFiles, home: Path, wo
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert {f for f in all_files(home) if not f.startswith("state/")} == before
     assert not Path("/.reflection").exists()
+
+
+@pytest.mark.parametrize("removable", [True, False], ids=["disk full", "read-only"])
+def test_nothing_older_stays_where_the_workspace_refuses_the_verdict(
+    files: VerdictFiles, work: Path, monkeypatch: pytest.MonkeyPatch, removable: bool
+) -> None:
+    """The workspace's file says `judging`, and then its disk is full or read-only: nobody waits for ever."""
+    begun = files.begun(Judging(SESSION, "msg_1", "msg_2", AT), str(work))
+    assert begun.parent == work / ".reflection"
+    own, opens = str(work / ".reflection"), os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777, **more: Any) -> int:
+        if str(path).startswith(own) and flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opens(path, flags, mode, **more)
+
+    def keep(path: Path, *, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "open", refuse)
+        if removable:
+            path = files.final(verdict(), str(work), collides=False)
+            assert read(path)["state"] == "complete"
+            assert not list(begun.parent.glob("verdict_*"))
+            return
+        broken.setattr(Path, "unlink", keep)
+        with pytest.raises(Unavailable, match="out of date"):
+            files.final(verdict(), str(work), collides=False)
+    assert files.final(verdict(), str(work), collides=False) == begun
+    assert read(begun)["state"] == "complete"
 
 
 def test_a_link_in_place_of_the_file(files: VerdictFiles, work: Path, home: Path) -> None:

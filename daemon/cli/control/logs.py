@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...core.errors import Unavailable
+from ...core.errors import Unavailable, UserError
 from ...service import manager, units
 from ..render import plain
 from ..settings import add_flags, look
@@ -42,7 +42,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Print the last lines, then those that come with ``--follow``. Raises ``Unavailable``."""
     _, where = look(args)
-    most = max(0, min(args.lines, MAX_LINES))
+    if args.lines < 0:
+        raise UserError(f"--lines must be 0 or more, not {args.lines}")
+    most = min(args.lines, MAX_LINES)
     if manager.holding(os.environ, where) is not None:
         return journal(most, follow=args.follow)
     path = where.log_file

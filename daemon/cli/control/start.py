@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _start(args)
     except ReflectdError as e:
-        if not start_failure.read(where):
+        if not start_failure.read(where) and status(find_socket(where), 1.0) is None:
             start_failure.keep(where, e)
         raise
 

@@ -24,7 +24,7 @@ LIMIT: Final = 10_000
 def keep(where: Paths, error: Exception) -> None:
     """Write down why a start failed, and how to go back. Never raises."""
     why = str(error) if isinstance(error, ReflectdError) else f"{type(error).__name__}: {error}"
-    said = f"reflectd {__version__} does not start: {' '.join(why.split())[:CHARS].rstrip('.')}."
+    said = f"reflectd {__version__} does not start: {' '.join(why.split())[:CHARS].rstrip('.?')}."
     before = _line(where.served)
     if before and before != __version__:
         mend = f"Mend it or install reflectd {before} again, which ran before (docs/upgrade.md)"

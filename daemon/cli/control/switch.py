@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
@@ -85,7 +86,9 @@ def told(done: dict[str, Any], *, on: bool, session: bool) -> list[str]:
     state = "on" if on else "off"
     if on and done["off_above"]:
         above = short(done["off_above"], 200)
-        return [f"reflectd is still off for {what}, because {above} is off: `reflectd on --dir {above}`"]
+        return [
+            f"reflectd is still off for {what}, because {above} is off: `reflectd on --dir {quote(above)}`"
+        ]
     was = f"is {state}" if done["changed"] else f"was {state} already"
     counted = "" if session else f" ({count(done['sessions'], 'session')} so far)"
     lines = [f"reflectd {was} for {what}{counted}"]

@@ -221,7 +221,7 @@ def _absent(about: About, host: Host) -> Check:
 
 
 def version_of(program: str, env: Mapping[str, str]) -> str:
-    """The first word that ``program --version`` prints, or why there is none."""
+    """The version that ``program --version`` prints, or why there is none."""
     try:
         done = subprocess.run(  # noqa: S603 - the person's own program, from PATH
             [program, "--version"],
@@ -235,7 +235,10 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"does not tell its version in {VERSION_S} s"
-    return next(iter(done.stdout.split()), "") or f"ended with exit code {done.returncode}"
+    return (
+        next((w for w in done.stdout.split() if w[0].isdigit()), "")
+        or f"ended with exit code {done.returncode}"
+    )
 
 
 def programs(about: About) -> Iterator[Check]:

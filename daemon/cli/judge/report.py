@@ -130,9 +130,8 @@ def _quality(quality: Precision, paint: Paint) -> list[str]:
     if not quality.sent:
         return paint.row("", "Nothing would have been sent, so there is nothing to look at.", "  ")
     looked = min(SAMPLE, quality.sent)
-    said = (
-        f"Are they right? `reflectd judge --past --label` shows {looked} of {quality.sent:,}, one key each."
-    )
+    shows = f"`reflectd judge --past --label` shows {looked} of {quality.sent:,}"
+    said = f"Are they right? {shows}, one letter each."
     return paint.row("", said, "  ")
 
 

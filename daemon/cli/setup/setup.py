@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .agents import Agent
 
 WIDE: Final = 78  # columns of a question
-NO_START: Final = "the daemon will not start with these settings"
 SAID: Final[dict[Action, str]] = {
     "created": "Made {file}, which loads {line}.",
     "added": "Added {line} to {file}.",
@@ -142,6 +141,8 @@ class _Run:
     def change(self) -> tuple[dict[str, Any], int]:
         """Ask what is open, then do it. The value for ``--json``, and the exit code."""
         args = self.args
+        if not self.back:
+            config.load(self.env, paths.config_file(self.env))  # a mistake in it is refused
         if args.learning:
             self.values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
         if args.judge:
@@ -189,13 +190,10 @@ class _Run:
         )
 
     def _ask(self, hosts: Sequence[str] | None, there: Sequence[Agent]) -> Sequence[str]:
-        """Take settings from the person's answers; the agents to connect. With wrong settings only the agents
-        are asked for. Raises ``EOFError`` and ``KeyboardInterrupt``.
+        """Take settings from the person's answers; the agents to connect. Raises ``EOFError`` and
+        ``KeyboardInterrupt``.
         """
-        try:
-            settings = config.load(self.env, paths.config_file(self.env))
-        except UserError:
-            return _which(there) if hosts is None else hosts
+        settings = config.load(self.env, paths.config_file(self.env))
         more: dict[str, Value] = {}
         if not (learning.is_answered(settings) or learning.POINTS in self.values):
             more |= dict.fromkeys(learning.SETTINGS, learning.ask(settings))
@@ -237,9 +235,8 @@ class _Run:
             if key in self.values and host not in self.done:
                 self._tell_judge(host)
         if not self.back and (self.done or learning.POINTS in self.values or not self.values):
-            by_rules = not self.state.problem and learning.is_by_rules(self.state.settings, self.env)
-            words = self.state.problem or learning.in_words(self.state.settings, by_rules=by_rules)
-            say(f"  learns: {words}")
+            by_rules = learning.is_by_rules(self.state.settings, self.env)
+            say(f"  learns: {learning.in_words(self.state.settings, by_rules=by_rules)}")
         self._tell_next([name for host, name in HOSTS.items() if host in changed])
         return {}, 2 if failed else 0
 
@@ -252,12 +249,10 @@ class _Run:
 
     def _write(self) -> None:
         """Set our own settings, if any, and tell it. Raises ``UserError`` and ``Unavailable``."""
-        values, file, wrong = self.values, paths.config_file(self.env), list[str]()
+        values, file = self.values, paths.config_file(self.env)
         if not values:
-            settings = config.load(self.env, file, left_out=wrong)
-            self.state = Written(file, settings, problem=f"{NO_START}: {'; '.join(wrong)}" if wrong else "")
+            self.state = Written(file, config.load(self.env, file, left_out=[]))
             return
-        config.load(self.env, file)  # a mistake in it is refused
         self.state = written = put_settings(self.env, values, dry_run=self.dry)
         if self.args.json:
             return
@@ -317,9 +312,9 @@ class _Run:
     def _judging(self, host: str) -> Judging | str:
         """The judge of a host's sessions, or why nobody can say it: a key file that can't be read."""
         try:
-            return self.state.problem or found(self.state.settings, self.env, by_host=True)[host]
+            return found(self.state.settings, self.env, by_host=True)[host]
         except UserError as error:
-            return f"{NO_START}: {error}"
+            return f"the daemon will not start with these settings: {error}"
 
     def _as_json(self) -> dict[str, Any]:
         """The steps, for a script."""
@@ -330,9 +325,8 @@ class _Run:
             return steps
         enabled = {"enabled": state.settings.playbook.enabled, "lessons": state.settings.memory.enabled}
         more = {"answered": learning.is_answered(state.settings), **state.as_json(*learning.SETTINGS)}
-        learns: dict[str, Any] = {"error": state.problem} if state.problem else {**enabled, **more}
         alone = {"judge": self._judge(self._judged)} if args.judge and not each else {}
-        return {**steps, **alone, "learning": learns}
+        return {**steps, **alone, "learning": {**enabled, **more}}
 
     def _one_as_json(self, host: str) -> dict[str, Any]:
         done = self.done[host]
@@ -374,7 +368,7 @@ class _Run:
         old = self.state.changed and status(paths.find_socket(where), 1.0)
         steps = ["`reflectd start`"] if where.stopped.exists() and not self.back else []
         steps += ["`reflectd restart`"] if old else []
-        steps += [f"restart {' and '.join(changed)}"] if changed else []
+        steps += [f"restart {' and '.join(', '.join(changed).rsplit(', ', 1))}"] if changed else []
         if self.back and not self.args.host and settings.sources.keys() & set(learning.SETTINGS):
             say("Learning and the judge stay as you said: `reflectd config --changed`.")
         if steps:

@@ -119,7 +119,7 @@ def test_everything_is_in_one_list(box: Sandbox) -> None:
             "preferences: what you like", "rule-002 Prefer short answers .claude/memory/preferences.md:",
             "points: what works here", "oth-001 Use pathlib.",
             "lessons: what to do differently", "chooses it:", f'{lesson["id"]} "{TASK}" → {LESSON}',
-            "waiting for your word", "sig-", LINT.content, "oth-002 From a pipe. not used yet; it came",
+            "waiting for your word", "sig-", LINT.content, "oth-002 From a pipe. not used yet; nobody",
             f"new-1 {TEXT} session s1: the tests failed without it",
         ]  # fmt: skip
         assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)

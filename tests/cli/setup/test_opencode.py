@@ -239,7 +239,6 @@ def test_a_temporary_installation_is_pointed_out(desk: OpenCodeDesk) -> None:
         ("anthropic", "nobody (no key for Anthropic"),
         ("host", "your session's own model, at most 2.00 USD a day"),
         ("offline", "the rules (no model, so they miss much; judge.provider is offline)"),
-        ("wrong", "the daemon will not start with these settings"),
     ],
 )
 def test_setup_says_who_judges_and_what_it_may_cost(desk: OpenCodeDesk, provider: str, said: str) -> None:

@@ -102,3 +102,5 @@ def test_no_secret_comes_in_with_a_case(box: Sandbox) -> None:
     assert secret in path.read_text("utf-8")
     assert secret not in kept
     assert "Done with" in kept
+    said(reflectd(box, "dispute", "--should-be", "complete"), 0)
+    assert (box.state / "cases" / path.name).read_text("utf-8") == kept, "its reason stays"
