@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FOLDER = ".reflection"
 SHORT = 8
 CASES_KEPT = 200
+SESSION_KEPT = 20
 CASE_BYTES = 50_000_000
 FOLDERS_KEPT = 100
 DAY_S = 86_400
@@ -161,8 +162,8 @@ class VerdictFiles:
         remove_leftovers(self._fallback(directory), self._started_ns)
 
     def _prune(self, folder: Path, path: Path, size: int) -> None:
-        """Keep the newest ``CASES_KEPT`` cases and at most ``CASE_BYTES``. Each folder is listed only
-        once.
+        """Keep the newest ``CASES_KEPT`` cases, ``SESSION_KEPT`` of this session, and at most ``CASE_BYTES``.
+        Each folder is listed only once.
         """
         cases = self._cases.get(folder)
         if cases is None:
@@ -173,10 +174,15 @@ class VerdictFiles:
                 self._cases[folder] = cases
         else:
             cases.append((path, size))
+        session = path.name.rpartition("_")[0]
+        gone = [case for case in cases if case[0].name.rpartition("_")[0] == session][:-SESSION_KEPT]
+        for case in gone:
+            cases.remove(case)
         total = sum(size for _, size in cases)
         while len(cases) > CASES_KEPT or (total > CASE_BYTES and cases):
-            oldest, size = cases.popleft()
-            total -= size
+            gone.append(cases.popleft())
+            total -= gone[-1][1]
+        for oldest, _ in gone:
             with contextlib.suppress(OSError):
                 oldest.unlink(missing_ok=True)
 

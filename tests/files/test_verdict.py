@@ -214,7 +214,7 @@ def test_an_old_complete_is_never_fresh_for_a_new_turn(files: VerdictFiles, work
 
 @pytest.mark.shows("I44")
 def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
-    """200 cases a project, the oldest go; settings and other files stay."""
+    """200 cases a project and 20 a session, the oldest go; settings and other files stay."""
     folder = work / ".reflection"
     folder.mkdir()
     mine = ("config.toml", "notes_1700000000000.txt", "playbook.json")
@@ -228,6 +228,11 @@ def test_the_newest_200_cases_are_kept(files: VerdictFiles, work: Path) -> None:
     cases = sorted(p.name for p in folder.glob("ses_*.json"))
     assert len(cases) == CASES_KEPT
     assert cases[0] == f"ses_021_{AT + 21}.json"
+    for n in range(25):
+        files.case("ses_long", AT + 1_000 + n, {"n": n}, str(work))
+    long = sorted(p.name for p in folder.glob("ses_long_*.json"))
+    assert (len(long), long[0]) == (20, f"ses_long_{AT + 1_005}.json"), "the newest 20 of a session"
+    assert len(list(folder.glob("ses_*.json"))) == CASES_KEPT
     assert all((folder / name).exists() for name in mine)
 
 
