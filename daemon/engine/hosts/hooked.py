@@ -28,7 +28,7 @@ from ...core.guards import ABORT_ERROR
 from ...core.orders import CallOrder, Prompting, ResultStatus, SendFeedback, SendNudge, ShowToast, StoredOrder
 from ...core.words import HOSTS
 from ...hosts.jsonl import opened
-from ...redact import redact
+from ...redact import redact, redact_head
 from .host import NOTHING, Answer, Host, Instance, Mode
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ POLLS: Final = 100  # the file may be seconds behind the hook on a busy machine
 READERS: Final = 200
 WRITTEN: Final = 200  # files of a task, the newest; of each its size and its first bytes are compared
 COMPARED_BYTES: Final = 1 << 20
+NAME_CHARS: Final = 60  # of the request that a session without a title is called by
 KEPT: Final = 2_000  # versions of files that Claude Code keeps for a rewind
 _NULL: Final = msgspec.Raw(b"null")
 
@@ -153,6 +154,9 @@ class Hooked(Host, Generic[H, K]):
         """
         s = self._world.sessions.get(hook.session)
         begins = hook.typed and (s is None or not s.busy)  # else it steers an agent that works
+        if hook.event == "UserPromptSubmit" and hook.typed and (s is None or not s.title):
+            name = " ".join(redact_head(hook.prompt.lstrip(), NAME_CHARS).split())
+            events = (ev.SessionSeen(hook.session, self._world.clock.now_ms(), title=name), *events)
         await self._intake.hear(instance, events)
         if hook.event not in {"UserPromptSubmit", "SessionStart"}:
             return NOTHING

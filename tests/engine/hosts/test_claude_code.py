@@ -81,6 +81,20 @@ async def test_woken_with_feedback_then_complete(w: World) -> None:
     assert (w.verdict()["state"], len(w.llm.prompts)) == ("complete", 2)
 
 
+async def test_a_session_is_called_by_its_first_request(w: World) -> None:
+    """Without secrets, on one line, and cut; feedback and later requests change nothing."""
+    w.add(COMPLETE, COMPLETE)
+    c = await w.begin()
+    await c.types("Fix the login,\nthe key is sk-ant-api03-" + "a1B2" * 24 + " and more words of it")
+    await c.works()
+    await w.sim.settle()
+    title = state(w).title
+    assert title.startswith("Fix the login, the key is [redacted:")
+    assert len(title) <= 60
+    await c.types("Something else")
+    assert state(w).title == title
+
+
 @pytest.mark.shows("I4")
 async def test_feedback_is_no_human_message(w: World) -> None:
     """What we said comes back as a user line; it opens no task and resets no counter."""
