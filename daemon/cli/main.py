@@ -60,7 +60,12 @@ def _run(argv: list[str], known: Mapping[str, tuple[str, str]]) -> int:
     if verb in VERSION:
         from .. import __version__
 
-        print(f'{{"version": "{__version__}"}}' if "--json" in rest else f"reflectd {__version__}")
+        if "--json" in rest:
+            from .render import print_json
+
+            print_json({"version": __version__})
+        else:
+            print(f"reflectd {__version__}")
         return 0
     if verb in HELP:
         words = [word for word in rest if word not in HELP]

@@ -167,13 +167,13 @@ class VerdictFiles:
         """
         cases = self._cases.get(folder)
         if cases is None:
-            cases = _list_cases(folder, path.stat().st_mtime)
+            listed = _list_cases(folder, path.stat().st_mtime)
+            cases = deque(case for case in listed if case[0] != path)  # the newest, also with a wrong clock
             with self._lock:  # of two folders at once
                 if len(self._cases) >= FOLDERS_KEPT:
                     del self._cases[next(iter(self._cases))]
                 self._cases[folder] = cases
-        else:
-            cases.append((path, size))
+        cases.append((path, size))
         session = path.name.rpartition("_")[0]
         gone = [case for case in cases if case[0].name.rpartition("_")[0] == session][:-SESSION_KEPT]
         for case in gone:
@@ -190,44 +190,32 @@ class VerdictFiles:
         name = f"verdict_{file_name(v.session)}.json"
         alias = f"verdict_{file_name(v.session[:SHORT])}.json"
         found = verdict_object(v)
-        folder, path = self._put(directory, name, _dump(found), durable=durable)
+        _, path = self._put(directory, name, _dump(found), durable=durable)
         if alias != name:  # fresh for seconds: nobody reads it after a power cut
             self._put(directory, alias, _dump(_alias_of(found, v, collides=collides)), durable=False)
-        self._take_away(directory, folder, (name, alias))
         return path
 
-    def _take_away(self, directory: str, folder: Path, names: tuple[str, ...]) -> None:
-        """What was written went to the fallback: a file that the workspace still has would say `judging`, or
-        what was before, for ever. Raises ``Unavailable`` when it can't be removed: then it is tried again.
-        """
-        own = Path(directory) / FOLDER
-        if folder == own or not self._usable(directory):
-            return
-        for old in (own / name for name in dict.fromkeys(names)):
-            try:
-                old.unlink(missing_ok=True)
-            except NotADirectoryError:
-                return
-            except OSError as e:
-                if os.path.lexists(old):
-                    raise Unavailable(f"{old} is out of date and can't be replaced: {words(e)}") from e
-
     def _put(self, directory: str, name: str, text: bytes, *, durable: bool) -> tuple[Path, Path]:
-        if self._usable(directory):
-            folder = Path(directory) / FOLDER
+        """Write into the workspace, else into the fallback. Raises ``Unavailable``, also while the workspace
+        keeps an older file of this name, which would say `judging`, or what was before, for ever.
+        """
+        own = Path(directory) / FOLDER if self._usable(directory) else None
+        if own is not None:
             try:
-                make_reflection(folder)
-                write_atomic(folder / name, text, mode=0o600, durable=durable)
+                make_reflection(own)
+                write_atomic(own / name, text, mode=0o600, durable=durable)
             except (OSError, Unavailable):
                 pass
             else:
-                return folder, folder / name
+                return own, own / name
         folder = self._fallback(directory)
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as e:
             raise Unavailable(f"cannot write verdict files to {folder}: {words(e)}") from e
         write_atomic(folder / name, text, mode=0o600, durable=durable)
+        if own is not None:
+            _take_away(own / name)
         return folder, folder / name
 
     def _usable(self, directory: str) -> bool:
@@ -262,6 +250,16 @@ def _dump(found: object) -> bytes:
 def file_name(session: str) -> str:
     """A session id in a form that is safe as part of a file name: the host chose the id."""
     return _SAFE.sub("_", session)[:120]
+
+
+def _take_away(old: Path) -> None:
+    try:
+        old.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as e:
+        if os.path.lexists(old):
+            raise Unavailable(f"{old} is out of date and can't be replaced: {words(e)}") from e
 
 
 def _list_cases(folder: Path, newest_s: float) -> deque[tuple[Path, int]]:

@@ -274,7 +274,7 @@ def test_esc_while_the_turn_is_judged(
         tui.wait_for(DONE)
         daemon.wait_verdict(session, "complete")
         assert [v["state"] for v in daemon.verdicts(session)] == ["complete", "incomplete", "stopped"]
-        assert [HEADING in r.prompt for r in llm.of("main", session)] == [*[False] * 4, True, True]
+        assert [HEADING in r.everything for r in llm.of("main")] == [*[False] * 4, True, True]
         daemon.new_log()
 
 

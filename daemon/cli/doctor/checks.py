@@ -235,10 +235,8 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"does not tell its version in {VERSION_S} s"
-    return (
-        next((w for w in done.stdout.split() if w[0].isdigit()), "")
-        or f"ended with exit code {done.returncode}"
-    )
+    said = done.stdout.split() or [f"ended with exit code {done.returncode}"]
+    return next((word for word in said if word[0].isdigit()), said[0])
 
 
 def programs(about: About) -> Iterator[Check]:

@@ -130,19 +130,18 @@ class _Run:
     ``done``: the outcome for each agent.
     """
 
-    state: Written
-
     def __init__(self, args: argparse.Namespace, env: Mapping[str, str]) -> None:
         self.args, self.env, self.folder = args, env, Path.cwd()
         self.back, self.dry = args.undo, args.dry_run
         self.values: dict[str, Value] = {}
         self.done: dict[str, _Done] = {}
+        # a mistake in them is refused, but for disconnecting
+        file, left_out = paths.config_file(env), list[str]() if args.undo else None
+        self.state = Written(file, config.load(env, file, left_out=left_out))
 
     def change(self) -> tuple[dict[str, Any], int]:
         """Ask what is open, then do it. The value for ``--json``, and the exit code."""
         args = self.args
-        if not self.back:
-            config.load(self.env, paths.config_file(self.env))  # a mistake in it is refused
         if args.learning:
             self.values |= dict.fromkeys(learning.SETTINGS, args.learning == "on")
         if args.judge:
@@ -193,7 +192,7 @@ class _Run:
         """Take settings from the person's answers; the agents to connect. Raises ``EOFError`` and
         ``KeyboardInterrupt``.
         """
-        settings = config.load(self.env, paths.config_file(self.env))
+        settings = self.state.settings
         more: dict[str, Value] = {}
         if not (learning.is_answered(settings) or learning.POINTS in self.values):
             more |= dict.fromkeys(learning.SETTINGS, learning.ask(settings))
@@ -249,9 +248,8 @@ class _Run:
 
     def _write(self) -> None:
         """Set our own settings, if any, and tell it. Raises ``UserError`` and ``Unavailable``."""
-        values, file = self.values, paths.config_file(self.env)
+        values = self.values
         if not values:
-            self.state = Written(file, config.load(self.env, file, left_out=[]))
             return
         self.state = written = put_settings(self.env, values, dry_run=self.dry)
         if self.args.json:

@@ -151,8 +151,9 @@ def test_settings_with_a_mistake_stay_as_they_are(box: Sandbox) -> None:
     settings_file(box).write_text("[judge]\nmode = 'act")
     for more in ([], ["--yes"], ["--learning", "on"]):
         said(reflectd(box, "setup", "opencode", *more), 2, "not valid TOML")
-    assert settings_of(box)["opencode"] is False
     settings_file(box).unlink()
+    said(reflectd(box, "setup", "opencode", REFLECTD_JUDGE_PROVIDER="wrong"), 2, "judge.provider")
+    assert settings_of(box)["opencode"] is False
     said(reflectd(box, "setup", "opencode"), 0)
     settings_file(box).write_text("[judge]\nmode = 'act")
     said(reflectd(box, "setup", "opencode", "--undo"), 0)
